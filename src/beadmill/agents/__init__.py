@@ -1,0 +1,1 @@
+"""Executors: coding-agent CLIs behind one contract."""

@@ -1,0 +1,100 @@
+"""The agent contract. Adapters are loaded by dotted path inside the runner: standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from beadmill.domain.ended import Ended
+from beadmill.processes.spec import AgentEvent, AgentTask, Order
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the CLI itself can do; the engine fills the gaps."""
+
+    schema: bool = False  # a native structured-output mode
+    resume: bool = False  # a conversation can be continued
+    questions: bool = False  # a channel for questions
+    cost: bool = False  # reports money
+    efforts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    path: Path
+    version: str
+    signed_in: bool | None = None  # None = cannot tell without asking the provider
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    id: str
+    name: str = ""
+    efforts: tuple[str, ...] = ()
+
+
+class Child(Protocol):
+    """A process of the session, inside its box and under its watch."""
+
+    pid: int
+
+    def lines(self) -> AsyncIterator[bytes]:
+        """stdout by line, without the newline, cut at 8 MiB a line; ends when the pipe closes."""
+        ...
+
+    def stderr_tail(self) -> str:
+        """The last 4 kB of stderr so far, scrubbed."""
+        ...
+
+    async def wait(self) -> int:
+        """Exit code; negative = signal."""
+        ...
+
+    async def terminate(self) -> None:
+        """TERM, grace, KILL, for it and its descendants."""
+        ...
+
+
+class SessionIO(Protocol):
+    """What the runner gives an adapter."""
+
+    token: str
+    workspace: Path  # home/ and tmp/ lie inside
+
+    async def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+    ) -> Child:
+        """Through Box.wrap, tree-watched. ``env`` is added to the allow-listed base. Raises Unavailable."""
+        ...
+
+    async def emit(self, event: AgentEvent) -> None:
+        """Scrubs secrets, appends to events.jsonl, feeds the idle watch."""
+        ...
+
+    def orders(self) -> AsyncIterator[Order]:
+        """Steer, AnswerOrder: orders the runner does not handle by itself."""
+        ...
+
+
+class Agent(Protocol):
+    name: str
+    can: Capabilities
+    auth_paths: tuple[Path, ...]
+
+    async def detect(self) -> Installed | None:
+        """None = not found. Raises Refused when the executable is found and not trusted."""
+        ...
+
+    async def install(self) -> Installed:
+        """Raises Unavailable with the exact command that failed."""
+        ...
+
+    async def models(self) -> Sequence[Model]: ...
+
+    async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
+        """One turn. Runs inside the runner; cancellation means Stop or Lapsed and must end the child."""
+        ...

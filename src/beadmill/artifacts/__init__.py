@@ -1,0 +1,1 @@
+"""One frozen pydantic model per document kind. No I/O."""

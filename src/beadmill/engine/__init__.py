@@ -1,0 +1,1 @@
+"""The named journal at work: activations, waits, clocks. Knows no node."""

@@ -1,0 +1,151 @@
+"""Node, Visit, Engine, Jobs: the contracts of the engine (design: contracts.md, with its sixteen rules)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from beadmill.artifacts.base import Document
+from beadmill.domain.bead import Attempt
+from beadmill.domain.ended import Ran, Replied
+from beadmill.domain.machine import Phase
+from beadmill.domain.values import Actor, ArtifactRef, Event, GateAnswer, GateRequest, Outcome, Seat, VisitRef
+from beadmill.processes.spec import AgentTask, Batch
+from beadmill.settings import RunSettings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 - an item
+D = TypeVar("D", bound=Document)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """What the linter needs to know about a node kind."""
+
+    kind: str
+    config: type
+    outcomes: frozenset[str]
+    reads: tuple[type[Document], ...] = ()
+    writes: tuple[type[Document], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Facts of the run that nodes may know; frozen at start. ``workspace`` holds tree, runtime, home, tmp."""
+
+    key: str  # ticket key, also the name of the branch after ``beadmill/``
+    title: str
+    description: str
+    acceptance: str
+    project: str  # short name
+    repository: str  # absolute path of the user's checkout
+    workspace: str  # absolute path
+    branch: str  # wanted branch; worktrees handle collisions
+    base: str  # base branch name, "" = the remote's default
+
+
+class Visit(Protocol):
+    """What a node sees. Every durable call has a name, unique in its scope, and comes back by it."""
+
+    ref: VisitRef
+    scope: str  # "" at the top, else "a/b"; a node names scopes to forget
+    settings: RunSettings  # frozen at start
+    work: Work
+
+    def at(self, key: str) -> Visit:
+        """A sub-scope: names below are prefixed with ``key/``."""
+        ...
+
+    async def step(self, name: str, act: Callable[P, Awaitable[T]], *a: P.args, **k: P.kwargs) -> T:
+        """Short, recorded once. The result is decode(encode(result)) by the act's return annotation. An act with a
+        parameter ``key`` left unset is handed the durable key."""
+        ...
+
+    async def agent(self, name: str, task: Callable[[], AgentTask]) -> Replied:
+        """Turns until a reply. The factory is called once, when nothing is recorded and no session exists. Raises
+        TurnFailed (an Exception nodes may catch) with the recorded end when there is no reply."""
+        ...
+
+    async def command(self, name: str, batch: Callable[[], Batch]) -> Ran:
+        """A batch in a runner, re-attached like an agent. Raises TurnFailed when it was lost or stopped."""
+        ...
+
+    async def ask(self, name: str, gate: GateRequest) -> GateAnswer: ...
+
+    async def sleep(self, name: str, until: datetime) -> None:
+        """The first recorded ``until`` wins."""
+        ...
+
+    async def map(
+        self, items: Sequence[I], work: Callable[[Visit, I], Awaitable[T]], *, key: Callable[[I], str], limit: int = 0
+    ) -> list[T]:
+        """Results in item order. ``limit`` 0 = all at once; a parked item keeps its place."""
+        ...
+
+    async def pool(
+        self,
+        ready: Callable[[], Awaitable[Sequence[I]]],
+        work: Callable[[Visit, I], Awaitable[None]],
+        *,
+        key: Callable[[I], str],
+        limit: int,
+    ) -> None:
+        """Items with records first, then the order ``ready`` gives, until ``ready`` gives none that is new."""
+        ...
+
+    async def get(self, kind: type[D], ref: ArtifactRef | None = None) -> D:
+        """Recorded: a visit keeps the row it saw first. Raises Blocked when there is none."""
+        ...
+
+    async def latest(self, kind: type[D]) -> D:
+        """Plain read, allowed only inside ``ready`` and inside steps."""
+        ...
+
+    async def attempts(self) -> Sequence[Attempt]:
+        """Plain read of the run's bead ledger, only inside ``ready`` and inside steps."""
+        ...
+
+    async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
+        """Same bytes of the same kind in the same visit: same row."""
+        ...
+
+    async def phase(self, phase: Phase) -> None:
+        """Written with the next new act or park, so replays do not fire old phases."""
+        ...
+
+    async def emit(self, name: str, event: Event) -> None:
+        """Durable, once, by name."""
+        ...
+
+
+class Node(Protocol):
+    spec: NodeSpec
+
+    async def visit(self, v: Visit, cfg: Any, /) -> Outcome:
+        """Called from the top whenever the visit can go on. Raises Blocked(code, …, forget=(scope, …))."""
+        ...
+
+
+class Engine(Protocol):
+    """Liveness only: rows say who is ready and when."""
+
+    def ring(self) -> None:
+        """Something is ready. Callable from any thread."""
+        ...
+
+    async def stop(self, visit: VisitRef, why: str) -> None:
+        """Orders Stop to the sessions of the visit; returns when neither code nor sessions of it run."""
+        ...
+
+    async def serve(self) -> None: ...
+
+
+class Jobs(Protocol):
+    """Who starts activations. Embedded: engine/dispatch.py."""
+
+    def ring(self) -> None: ...
+
+    async def serve(self) -> None: ...

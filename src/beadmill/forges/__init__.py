@@ -1,0 +1,1 @@
+"""Hosting services behind one contract."""

@@ -1,0 +1,1 @@
+"""Agent sessions and command batches as folders. The only ``subprocess`` beside git/."""

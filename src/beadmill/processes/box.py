@@ -1,0 +1,51 @@
+"""The sandbox contract. Implementations live in workspaces/sandboxes/; running lives once, in this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from beadmill.processes.spec import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """``ok`` False carries what is wrong and what to do in ``message``. ``detail`` is shown, never parsed."""
+
+    ok: bool
+    message: str = ""
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to exec. ``pass_fds`` stay open in the child."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    pass_fds: tuple[int, ...] = ()
+
+
+class Box(Protocol):
+    def wrap(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
+        """Pure. Turns a wish into an argv that runs inside the box."""
+        ...
+
+    async def close(self) -> None:
+        """Idempotent."""
+        ...
+
+
+class Sandbox(Protocol):
+    name: str
+
+    async def probe(self) -> Health:
+        """Can this sandbox work here? Never raises."""
+        ...
+
+    async def open(self, workspace: Path, policy: Policy) -> Box:
+        """Raises Unavailable when the sandbox cannot honour the policy."""
+        ...

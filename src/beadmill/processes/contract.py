@@ -1,0 +1,54 @@
+"""Sessions as folders: what the daemon holds. The implementation is sessions.py."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from beadmill.domain.ended import Ended, Lost, Ran
+from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order
+
+
+class Session(Protocol):
+    """A folder: spec.json, events.jsonl, control socket, lock, owner.json, started, end.json."""
+
+    token: str
+
+    def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
+        """Byte offset behind each event, then the event. Follows the file until the session ended."""
+        ...
+
+    async def order(self, order: Order) -> None:
+        """Delivers to the runner's socket. An ended or lost session ignores orders."""
+        ...
+
+    def ended(self) -> Ended | Ran | Lost | None:
+        """None while it runs (or was never started). Reads the disk on each call; raises nothing."""
+        ...
+
+    def live(self) -> bool:
+        """True while anything of it may still run: its lock is held."""
+        ...
+
+    async def wait(self) -> Ended | Ran | Lost:
+        """Returns when it ended."""
+        ...
+
+    async def stop(self, reason: str) -> None:
+        """Orders Stop, then kills, then sweeps by token; returns only when nothing of it runs."""
+        ...
+
+
+class Sessions(Protocol):
+    """Same token, same session."""
+
+    async def attach(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> Session:
+        """Starts it when it was never started, re-attaches when it runs, reads its end when it ended.
+
+        Raises Unavailable when the agent of the seat is not registered.
+        """
+        ...
+
+    def find(self, token: str) -> Session | None:
+        """The session of this token when its folder exists."""
+        ...

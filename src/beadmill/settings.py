@@ -1,0 +1,154 @@
+"""Settings of the installation, and RunSettings: what a run freezes when it starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+GatePolicy = Literal["required", "auto_when_clean", "off"]
+
+
+def default_home() -> Path:
+    """``BEADMILL_HOME``, else the platform's data folder."""
+    return Path(os.environ.get("BEADMILL_HOME") or platformdirs.user_data_dir("beadmill")).absolute()
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SeatConfig(_Group):
+    """Agent + model + effort, as written in settings: ``codex``, ``codex/gpt-5``, ``codex/gpt-5/high``."""
+
+    agent: str
+    model: str = ""
+    effort: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            agent, _, rest = value.partition("/")
+            model, _, effort = rest.partition("/")
+            return {"agent": agent, "model": model, "effort": effort}
+        return value
+
+
+class CouncilSettings(_Group):
+    seats: tuple[SeatConfig, ...] = Field(default=(), max_length=10)
+    mode: Literal["council", "solo"] = "council"
+    quorum: int = Field(default=2, ge=1, le=10)
+    deadline_s: int = Field(default=1200, ge=10, le=3600)
+    structured_retries: int = Field(default=1, ge=0, le=5)
+    interview_questions: int = Field(default=50, ge=0, le=50)
+    follow_up_percent: int = Field(default=20, ge=0, le=100)
+    interview_passes: int = Field(default=2, ge=1, le=10)
+    prd_passes: int = Field(default=5, ge=2, le=20)
+    beads_passes: int = Field(default=5, ge=2, le=20)
+
+
+class GateSettings(_Group):
+    """Policy per gate. Merge is always a person's."""
+
+    interview: GatePolicy = "required"
+    prd: GatePolicy = "required"
+    beads: GatePolicy = "required"
+    setup: GatePolicy = "required"
+
+
+class BuildSettings(_Group):
+    attempts: int = Field(default=5, ge=1, le=20)
+    parallel: int = Field(default=1, ge=1, le=8)
+    iteration_s: int = Field(default=1200, ge=10, le=3600)
+    idle_s: int = Field(default=600, ge=10, le=3600)
+    command_s: int = Field(default=1200, ge=1, le=3600)
+    setup_s: int = Field(default=1200, ge=10, le=3600)
+    continuations: int = Field(default=5, ge=0, le=20)
+    red_on_base: Literal["flag", "fail", "off"] = "flag"
+    tamper: Literal["flag", "fail", "off"] = "flag"
+    review: Literal["flag", "fail", "off"] = "flag"
+
+
+class BudgetSettings(_Group):
+    """Unset = no limit. A warning at 80 %, a budget gate at 100 %."""
+
+    usd: float | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
+    minutes: float | None = Field(default=None, gt=0)
+
+
+class QuestionSettings(_Group):
+    enabled: bool = True
+    window_s: int = Field(default=300, ge=60, le=3600)
+
+
+class RunSettings(_Group):
+    """Everything a run freezes at start. Defaults and ranges: reference looptroop-platform §1.2 and deliver.md."""
+
+    implementer: SeatConfig | None = None  # None = the first council seat
+    council: CouncilSettings = CouncilSettings()
+    gates: GateSettings = GateSettings()
+    build: BuildSettings = BuildSettings()
+    budget: BudgetSettings = BudgetSettings()
+    questions: QuestionSettings = QuestionSettings()
+    sandbox: Literal["host"] = "host"
+    agent_slots: int = Field(default=4, ge=1, le=64)
+    parallel_tickets: int = Field(default=2, ge=1, le=16)
+    context_tokens: int = Field(default=100_000, ge=8_000)
+
+    def overlaid(self, *layers: dict[str, Any]) -> RunSettings:
+        """Later layers win, merged key by key; the result is validated whole. Raises pydantic.ValidationError."""
+        merged = self.model_dump(mode="json")
+        for layer in layers:
+            _merge(merged, layer)
+        return RunSettings.model_validate(merged)
+
+
+def _merge(into: dict[str, Any], layer: dict[str, Any]) -> None:
+    for key, value in layer.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+class Settings(BaseSettings):
+    """The installation: flag → environment (BEADMILL_*) → <home>/config.toml → default."""
+
+    model_config = SettingsConfigDict(env_prefix="BEADMILL_", env_nested_delimiter="__", extra="ignore", frozen=True)
+
+    home: Path = Field(default_factory=default_home)
+    host: Literal["127.0.0.1"] = "127.0.0.1"
+    port: int = Field(default=7420, ge=0, le=65535)  # taken default → a free one; an explicit taken port is an error
+    database_url: str = ""  # "" = SQLite in the home
+    workspaces: Path | None = None  # None = <home>/workspaces
+    synchronous: Literal["NORMAL", "FULL"] = "NORMAL"  # SQLite; NORMAL may lose the last commits at power loss
+    agents: dict[str, dict[str, Any]] = Field(default_factory=dict)  # per agent: path, env, options
+    defaults: RunSettings = RunSettings()
+    trusted_executable_dirs: str = ""  # colon-separated
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        home = init_settings().get("home") or default_home()
+        toml = TomlConfigSettingsSource(settings_cls, Path(home) / "config.toml")
+        return init_settings, env_settings, toml
+
+    @property
+    def workspace_root(self) -> Path:
+        return self.workspaces or self.home / "workspaces"
+
+    @property
+    def url(self) -> str:
+        return self.database_url or f"sqlite:///{self.home / 'beadmill.db'}"

@@ -1,0 +1,58 @@
+"""Fixtures that every part uses: a clean environment, a data home, a real git repository."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the developer's home, git configuration or Beadmill settings."""
+    for name in list(os.environ):
+        if name.startswith(("BEADMILL_", "GIT_")):
+            monkeypatch.delenv(name)
+    (tmp_path / "user").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("BEADMILL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    (tmp_path / "user" / ".gitconfig").write_text(
+        "[user]\n\tname = Test Person\n\temail = person@example.org\n[init]\n\tdefaultBranch = main\n"
+        "[protocol \"file\"]\n\tallow = always\n"
+    )
+
+
+@pytest.fixture
+def git() -> Git:
+    """Runs git for a test's own set-up: ``git(path, "log")`` returns stdout, stripped."""
+
+    def run(where: Path, *args: str) -> str:
+        done = subprocess.run(["git", "-C", str(where), *args], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def repo(tmp_path: Path, git: Git) -> Path:
+    """A checkout with one commit on main and a bare ``origin`` beside it."""
+    origin, path = tmp_path / "origin.git", tmp_path / "checkout"
+    subprocess.run(["git", "init", "-q", "--bare", str(origin)], check=True)
+    subprocess.run(["git", "init", "-q", str(path)], check=True)
+    (path / "README.md").write_text("sample\n")
+    git(path, "add", ".")
+    git(path, "commit", "-qm", "first")
+    git(path, "remote", "add", "origin", str(origin))
+    git(path, "push", "-qu", "origin", "main")
+    return path
