@@ -58,6 +58,11 @@ class Dispatcher:
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _watcher: Watcher | None = None
 
+    @property
+    def busy(self) -> int:
+        """Activations in memory now: 0 while everything is parked."""
+        return len(self._tasks)
+
     def ring(self) -> None:
         """From any thread. Before ``serve`` it does nothing: the first scan sees every row."""
         if self._loop is not None and not self._loop.is_closed():
