@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from flow_world import World, graph
+from tests.domain.flow_world import World, graph
 
 from beadmill.domain.flow import Moves, Past, Start, advance, begin, kept, sealed_by, send_back, stuck, targets
 from beadmill.domain.machine import VisitState

@@ -47,19 +47,19 @@ def test_a_visit_moves_only_as_its_table_says(old: VisitState, new: VisitState) 
         return
     with pytest.raises(Conflict) as caught:
         check_visit(old, new)
-    assert caught.value.message == f"a visit that is {old} cannot become {new}"
+    assert caught.value.message == f"the visit is {old}: it cannot become {new}"
     assert caught.value.code == "ILLEGAL_TRANSITION"
 
 
 def test_an_ended_run_can_only_be_superseded() -> None:
     check_run(RunState.COMPLETED, RunState.SUPERSEDED)
-    with pytest.raises(Conflict, match="a run that is completed cannot become active"):
+    with pytest.raises(Conflict, match="the run is completed: it cannot become active"):
         check_run(RunState.COMPLETED, RunState.ACTIVE)
 
 
 def test_a_finished_attempt_stays_as_it_is() -> None:
     check_attempt(AttemptState.OPEN, AttemptState.DONE)
-    with pytest.raises(Conflict, match="an? attempt that is done cannot become open"):
+    with pytest.raises(Conflict, match="the attempt is done: it cannot become open"):
         check_attempt(AttemptState.DONE, AttemptState.OPEN)
 
 

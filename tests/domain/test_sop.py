@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from flow_world import graph
+from tests.domain.flow_world import graph
 
 from beadmill.domain.sop import Edge, Graph, KindSpec, NodeDef, Problem, lint
 

@@ -207,7 +207,7 @@ def _cycles(graph: Graph) -> Iterator[Problem]:
 
 def _way_round(graph: Graph, node: str) -> tuple[str, ...]:
     """A shortest way from ``node`` back to itself over next edges, () when there is none."""
-    ways = {node: (node,)}
+    ways: dict[str, tuple[str, ...]] = {node: (node,)}
     order = [node]
     for at in order:  # grows while it is read: breadth first
         for edge in graph.next_from(at):
