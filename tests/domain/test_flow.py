@@ -64,6 +64,24 @@ def test_join_any_waits_for_the_branch_that_was_sent_back() -> None:
     assert w.finish("b") == Moves((Start("d", 2, (("b", 2), ("c", 1))),))
 
 
+def test_join_any_waits_for_the_first_visits_of_a_branch_that_was_sent_back() -> None:
+    w = world("a ok b", "a ok c", "b ok e", "e ok d", "c ok d", join={"d": "any"})
+    w.finish("a")
+    w.finish("c")
+    w.send_back("b")
+    assert w.finish("b") == Moves((Start("e", 1, (("b", 2),)),))
+    assert w.finish("e") == Moves((Start("d", 2, (("e", 1), ("c", 1))),))
+
+
+def test_a_join_does_not_wait_for_a_token_that_a_race_will_absorb() -> None:
+    w = world("a ok b", "a ok c", "a ok x", "b ok e", "c ok e", "e ok d", "x ok d", join={"e": "any"})
+    w.finish("a")
+    w.finish("b")
+    w.finish("e", "other")
+    assert w.finish("x") == Moves((Start("d", 1, (("x", 1),)),))
+    assert w.open() == ["c", "d"]
+
+
 def test_join_any_can_itself_be_sent_back_while_another_branch_is_redone() -> None:
     w = world(*DIAMOND, join={"d": "any"})
     w.finish("a")
@@ -137,6 +155,13 @@ def test_a_canceled_visit_neither_delivers_nor_starts_again() -> None:
     w.finish("a")
     w.set(("b", 1), VisitState.CANCELED)
     assert w.finish("c") == Moves((Start("d", 1, (("c", 1),)),))
+
+
+def test_a_superseded_visit_that_ends_late_takes_no_way_back() -> None:
+    w = world("a ok b", "b no a 3")
+    w.finish("a")
+    w.send_back("b")
+    assert advance(w.graph, w.past, ("b", 1), "no") == Moves()
 
 
 def test_nothing_moves_on_a_visit_that_is_not_there() -> None:
