@@ -11,7 +11,7 @@ from beadmill.domain.sop import Edge, Graph, NodeDef
 from beadmill.errors import Conflict, NotFound
 
 DIAMOND = ("a ok b", "a ok c", "b ok d", "c ok d")
-OK = dict.fromkeys("abcde", "ok")
+OK = dict.fromkeys("abcdex", "ok")
 
 
 def world(*edges: str, join: dict[str, str] | None = None) -> World:
