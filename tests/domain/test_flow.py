@@ -120,6 +120,14 @@ def test_a_join_after_rework_takes_the_new_visit_and_the_untouched_one() -> None
     assert w.finish("b") == Moves((Start("d", 2, (("b", 2), ("c", 1))),))
 
 
+def test_rework_never_fires_a_join_on_a_stale_token() -> None:
+    w = world(*DIAMOND, "d no b 3")
+    for node in "abc":
+        w.finish(node)
+    w.finish("d", "no")
+    assert w.finish("b", "other") == Moves((Start("d", 2, (("c", 1),)),))
+
+
 def test_rework_gives_up_when_its_visits_are_spent_and_a_person_may_still_send_back() -> None:
     w = world("a ok b", "b no a 2")
     w.finish("a")
