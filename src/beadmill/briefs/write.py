@@ -181,5 +181,5 @@ def _environment(*folders: Path) -> SandboxedEnvironment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - the output is a prompt, not a page
+        autoescape=False,  # the output is a prompt, not a page
     )

@@ -61,13 +61,14 @@ class Council(Generic[D]):
 
         async def one(v: Visit, position: int) -> _Sat[D]:
             desk = self.desk(position, v)
+            draft: Draft[D] | None = None
             try:
                 draft = await work(desk)
             except (SeatOut, Blocked) as error:
                 if self.table.solo:
                     raise blocked_of(error) from error
                 out = error if isinstance(error, SeatOut) else SeatOut.of(error)
-                record, draft = self._out(desk, out), None
+                record = self._out(desk, out)
             else:
                 record = self._completed(desk, draft)
             await v.emit("drafted", self._event("drafted", seat=position, outcome=record.outcome))

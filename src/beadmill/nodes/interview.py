@@ -134,7 +134,7 @@ class _Talk:
             name,
             "interview_turn",
             TURN,
-            lambda: _turn_parts(kind, session, self.where.ticket),
+            lambda: _turn_parts(kind, session, self.where.ticket, edited=edited),
             values={
                 "kind": kind,
                 "edited": edited,
@@ -243,18 +243,15 @@ def _pass(number: int, reply: CoverageReply) -> CoveragePass:
     return CoveragePass(number=number, status="gaps" if gaps else "clean", gaps=gaps)
 
 
-def _turn_parts(kind: str, session: InterviewSession, ticket: PartText) -> Sequence[PartText]:
-    """A running conversation needs the new answers only; a new one needs everything."""
+def _turn_parts(kind: str, session: InterviewSession, ticket: PartText, *, edited: bool) -> Sequence[PartText]:
+    """A running conversation needs the new answers, and the earlier ones when they were edited; a new one everything."""
     if kind == "next":
-        return (PartText("answers", _said(session, latest=True)),)
+        return (PartText("answers", _said(session, latest=not edited)),)
     compiled = "\n".join(f"{q.id} ({q.phase}): {q.question}" for q in session.compiled)
     parts = (ticket, PartText("questions", compiled))
     return parts if kind == "first" else (*parts, PartText("session", _said(session, latest=False)))
 
 
 def _said(session: InterviewSession, *, latest: bool) -> str:
-    """The last batch's answers, then the earlier ones as they are now (they may have been edited); or all of them."""
-    last = {q.id for q in asked_by(session, session.batches[-1])} if session.batches else set()
-    wanted = [q for q in session.questions if not latest or q.id in last or q.id in session.answers]
-    ordered = sorted(wanted, key=lambda q: q.id not in last) if latest else wanted
-    return "\n".join(answer_text(q, session.answers[q.id]) for q in ordered if q.id in session.answers)
+    wanted = asked_by(session, session.batches[-1]) if latest else session.questions
+    return "\n".join(answer_text(q, session.answers[q.id]) for q in wanted if q.id in session.answers)

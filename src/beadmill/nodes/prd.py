@@ -53,7 +53,7 @@ class PrdNode:
         await v.phase(Phase.REFINING_PRD)
         first = settle(await self._refine(council, where, drafts, tally))
         await v.phase(Phase.VERIFYING_PRD_COVERAGE)
-        cover = await self._cover(v, cfg, where, drafts, tally, settle)
+        cover = await self._cover(v, cfg, where, winner=drafts.of(tally.winner), settle=settle)
         candidate = await cover.loop(v, first)
 
         async def fix(seen: Review[Prd], turn: int) -> Review[Prd]:
@@ -77,21 +77,15 @@ class PrdNode:
         return await council.refine(drafts, tally, lambda: (*where.parts, *answers), context={}, values={})
 
     async def _cover(
-        self,
-        v: Visit,
-        cfg: CouncilConfig,
-        where: Ground,
-        drafts: Drafts[Prd],
-        tally: Tally,
-        settle: partial[Prd],
+        self, v: Visit, cfg: CouncilConfig, where: Ground, *, winner: Draft[Prd], settle: partial[Prd]
     ) -> Cover[Prd]:
         """Audited against the winner's Full Answers, which a person can read beside the document."""
-        basis = drafts.of(tally.winner).basis
+        basis = winner.basis
         if basis is None:
             raise TypeError("a PRD draft rests on Full Answers")
-        await v.put(basis, by=where.table.seats[tally.winner])
+        await v.put(basis, by=where.table.seats[winner.seat])
         limit = cfg.passes or v.settings.council.prd_passes
-        return Cover(PRD, where.table, tally.winner, limit, lambda: (part("full_answers", basis),), settle, {})
+        return Cover(PRD, where.table, winner.seat, limit, lambda: (part("full_answers", basis),), settle, {})
 
 
 def settled(prd: Prd, *, key: str, interview: Interview) -> Prd:
