@@ -1,0 +1,44 @@
+"""Ports: everything an operation may need, built once by app.py and handed to every door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from beadmill.agents.contract import Agent
+from beadmill.domain.sop import KindSpec
+from beadmill.engine.port import Engine
+from beadmill.processes.contract import Sessions
+from beadmill.settings import Settings
+from beadmill.store.db import Store
+
+
+class AgentCatalog(Protocol):
+    """The executors that are registered here. Loading one is cheap; asking it something is not."""
+
+    def names(self) -> Sequence[str]: ...
+
+    def load(self, name: str) -> Agent:
+        """Raises NotFound."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """``sessions_root`` holds the session folders; ``log`` is the daemon's own log file."""
+
+    settings: Settings
+    store: Store
+    engine: Engine
+    sessions: Sessions
+    sessions_root: Path
+    agents: AgentCatalog
+    kinds: Mapping[str, KindSpec]
+    log: Path
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def now(self) -> str:
+        return self.clock().isoformat(timespec="microseconds")
