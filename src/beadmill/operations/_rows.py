@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from shlex import quote
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -63,7 +63,7 @@ def _ticket_line(row: Any, waits: int, beads: views.BeadCount) -> views.TicketLi
         sop=row.sop,
         state=row.state,
         status=row.status,
-        column=column_of(row.status),
+        column=column_of(row.status, asked=waits > 0),
         run=row.run_id,
         hold=row.hold or "none",
         beads=beads,
@@ -74,12 +74,27 @@ def _ticket_line(row: Any, waits: int, beads: views.BeadCount) -> views.TicketLi
     )
 
 
-def column_of(status: str) -> views.Column:
+def column_of(status: str, *, asked: bool) -> views.Column:
     """An unknown stored status is kept and shown under what is in progress, never guessed away."""
-    try:
-        return cast("views.Column", machine.column(Phase(status)))
-    except ValueError:
-        return "in_progress"
+    known = status in Phase
+    return machine.column(Phase(status) if known else Phase.CODING, asked=asked)
+
+
+def asked() -> sa.ColumnElement[bool]:
+    """A gate of the ticket's current run is open."""
+    return sa.exists().where(t.gates.c.run_id == t.tickets.c.run_id, t.gates.c.state == OPEN)
+
+
+def in_column(column: views.Column) -> sa.ColumnElement[bool]:
+    """As ``column_of``, in SQL."""
+    status = t.tickets.c.status
+    elsewhere = [p for p in Phase if machine.column(p) != "in_progress"]
+    mine = [p for p in Phase if machine.column(p) == column]
+    if column == "in_progress":
+        return sa.and_(status.not_in(elsewhere), sa.not_(asked()))
+    if column == "needs_input":
+        return sa.or_(status.in_(mine), sa.and_(status.not_in(elsewhere), asked()))
+    return status.in_(mine)
 
 
 def open_gate_counts(conn: Connection, runs: Sequence[str]) -> dict[str, int]:

@@ -39,6 +39,3 @@ class Ports:
     kinds: Mapping[str, KindSpec]
     log: Path
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-
-    def now(self) -> str:
-        return self.clock().isoformat(timespec="microseconds")

@@ -75,5 +75,6 @@ ROUTES: dict[str, Route] = {
     "sops.check": Route("POST", "/sops/lint"),
     "sops.show": Route("GET", "/sops/{name}"),
     "status.show": Route("GET", "/status"),
+    "logins.link": Route("POST", "/links"),
     "status.config": Route("GET", "/config"),
 }

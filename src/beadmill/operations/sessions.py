@@ -127,3 +127,9 @@ def _part(path: Path, after: int, most: int, ended: bool) -> LogPart:  # noqa: F
     cut_at = data.rfind(b"\n") + 1
     lines = data[:cut_at].decode(errors="replace").splitlines()
     return LogPart(tuple(lines), after, after + cut_at, ended and cut_at == len(data) < most)
+
+
+async def ticket_of_run(ports: Ports, run: str) -> str:
+    """The ticket's key, "" when the run has none."""
+    query = sa.select(t.tickets.c.key).join(t.runs, t.runs.c.ticket_id == t.tickets.c.id).where(t.runs.c.id == run)
+    return await ports.store.read(lambda conn: conn.execute(query).scalar()) or ""

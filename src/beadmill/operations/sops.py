@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from beadmill import sops
-from beadmill.domain.sop import KindSpec, lint
+from beadmill.domain.sop import lint
 from beadmill.domain.values import Actor, Permission
-from beadmill.errors import Invalid, NotFound, Unprocessable
+from beadmill.errors import Invalid, NotFound
 from beadmill.operations import views
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
 from beadmill.store import tables as t
-
-BUILTIN = ("deliver", "hello")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +38,12 @@ def find(conn: Connection, name: str) -> Found:
     )
     row = conn.execute(query).first()
     if row is not None:
-        return Found(name, row.body, row.version, builtin=False, sop=sops.load(row.body, name=name))
-    if name not in BUILTIN:
+        return Found(name, row.body, row.version, builtin=False, sop=sops.load(row.body, name=name, version=row.version))
+    if name not in sops.NAMES:
         raise NotFound(f"there is no SOP {name}", code="SOP_NOT_FOUND", next="beadmill sop list")
     body = sops.builtin(name)
     loaded = sops.load(body, name=name)
     return Found(name, body, 1, builtin=True, sop=loaded)
-
-
-def checked(found: Found, kinds: Mapping[str, KindSpec]) -> None:
-    """Raises Unprocessable listing the problems of a SOP that cannot run here."""
-    problems = lint(found.sop.graph, kinds)
-    if problems:
-        raise Unprocessable(
-            f"the SOP {found.name} cannot run: {problems[0].message}",
-            code="SOP",
-            details={"problems": [p.message for p in problems]},
-            kept="nothing was changed",
-            next=f"beadmill sop lint {found.name}",
-        )
 
 
 async def listing(ports: Ports, *, actor: Actor) -> tuple[views.SopLine, ...]:
@@ -68,7 +52,7 @@ async def listing(ports: Ports, *, actor: Actor) -> tuple[views.SopLine, ...]:
     def read(conn: Connection) -> tuple[views.SopLine, ...]:
         d = t.definitions.c
         own = [n for (n,) in conn.execute(sa.select(d.name).where(d.kind == "sop").order_by(d.name))]
-        names = dict.fromkeys([*BUILTIN, *own])
+        names = dict.fromkeys([*sops.NAMES, *own])
         return tuple(_line(found) for name in names if (found := _published(conn, name)))
 
     return await ports.store.read(read)
@@ -95,21 +79,18 @@ async def check(ports: Ports, *, actor: Actor, name: str = "", text: str = "") -
     if bool(name) == bool(text):
         raise Invalid("give the name of a SOP or its text, not both", code="LINT")
     try:
-        graph = sops.load(text, name="draft").graph if text else (
-            await ports.store.read(lambda conn: find(conn, name))
-        ).sop.graph
-    except (Invalid, Unprocessable) as error:
+        body = text or (await ports.store.read(lambda conn: find(conn, name))).body
+        graph = sops.load(body, name=name or "draft").graph
+    except Invalid as error:
         return views.LintView(ok=False, problems=(_as_problem(error),))
     problems = tuple(
-        views.ProblemView(
-            code=p.code, message=p.message, node=p.node or "", line=p.line or 0, column=p.column or 0
-        )
+        views.ProblemView(code=p.code, message=p.message, node=p.node, line=p.line, column=p.column)
         for p in lint(graph, ports.kinds)
     )
     return views.LintView(ok=not problems, problems=problems)
 
 
-def _as_problem(error: Invalid | Unprocessable) -> views.ProblemView:
+def _as_problem(error: Invalid) -> views.ProblemView:
     line, column = error.details.get("line", 0), error.details.get("column", 0)
     return views.ProblemView(code=error.code, message=error.message, node="", line=line, column=column)
 

@@ -33,8 +33,9 @@ async def show(ports: Ports, *, actor: Actor) -> views.StatusView:
 def _view(ports: Ports, conn: Connection, health: tuple[views.HealthLine, ...]) -> views.StatusView:
     count = sa.func.count()
     columns: Counter[str] = Counter({"todo": 0, "needs_input": 0, "in_progress": 0, "done": 0})
-    for status, tickets in conn.execute(sa.select(t.tickets.c.status, count).group_by(t.tickets.c.status)):
-        columns[_rows.column_of(status)] += tickets
+    grouped = sa.select(t.tickets.c.status, _rows.asked().label("asked"), count.label("n"))
+    for row in conn.execute(grouped.group_by(t.tickets.c.status, sa.text("asked"))):
+        columns[_rows.column_of(row.status, asked=bool(row.asked))] += row.n
     waits = conn.execute(sa.select(count).select_from(t.gates).where(t.gates.c.state == "open")).scalar_one()
     live = sa.select(count).select_from(t.sessions).where(t.sessions.c.ended.is_(None))
     return views.StatusView(

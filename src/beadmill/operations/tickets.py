@@ -9,7 +9,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from beadmill.domain import machine
+from beadmill import sops as library
 from beadmill.domain.machine import Phase, TicketState
 from beadmill.domain.values import Actor, Event, Permission
 from beadmill.engine.port import Work
@@ -137,7 +137,7 @@ def _filtered(project: str, column: views.Column | None, state: TicketState | No
     if project:
         query = query.where(t.projects.c.short == project)
     if column:
-        query = query.where(t.tickets.c.status.in_([p for p in Phase if machine.column(p) == column]))
+        query = query.where(_rows.in_column(column))
     if state:
         query = query.where(t.tickets.c.state == state)
     for word in search.split():
@@ -247,7 +247,7 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
         raise Conflict(f"{row.short} has no repository any more", code="NO_REPOSITORY", next="beadmill project add <path>")
     settings = _settings(ports, conn, row)
     sop = sops.find(conn, row.sop)
-    sops.checked(sop, ports.kinds)
+    library.checked(sop.body, name=sop.name, specs=ports.kinds)
     _check_seats(ports, settings, {node.kind for node in sop.sop.graph.nodes.values()})
     count = conn.execute(sa.select(sa.func.count()).select_from(t.runs).where(t.runs.c.ticket_id == row.id)).scalar_one()
     work = Work(

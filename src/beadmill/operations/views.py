@@ -394,6 +394,13 @@ class ConfigView(View):
     sources: dict[str, str]
 
 
+class LinkView(View):
+    """A one-time sign-in token and when it stops working."""
+
+    token: str
+    expires: str
+
+
 class Done(View):
     """An act without a richer answer: what happened, what was kept."""
 
