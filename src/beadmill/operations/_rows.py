@@ -76,7 +76,7 @@ def _ticket_line(row: Any, waits: int, beads: views.BeadCount) -> views.TicketLi
 
 def column_of(status: str, *, asked: bool) -> views.Column:
     """An unknown stored status is kept and shown under what is in progress, never guessed away."""
-    known = status in Phase
+    known = status in {p.value for p in Phase}
     return machine.column(Phase(status) if known else Phase.CODING, asked=asked)
 
 

@@ -135,9 +135,9 @@ def _diff(conn: Connection, row: int, against: int | None) -> views.DiffView:
     old = _row(conn, other)
     if old.kind != new.kind:
         raise Invalid(f"{old.kind} {other} and {new.kind} {row} cannot be compared", code="KIND")
-    texts = [as_text(r.kind, blobs.get_blob(conn, r.sha256)).splitlines(keepends=True) for r in (old, new)]
+    before, after = (as_text(r.kind, blobs.get_blob(conn, r.sha256)).splitlines(keepends=True) for r in (old, new))
     names = [f"{r.kind} v{r.version} ({r.author})" for r in (old, new)]
-    return views.DiffView(row=row, against=other, diff="".join(difflib.unified_diff(*texts, *names)))
+    return views.DiffView(row=row, against=other, diff="".join(difflib.unified_diff(before, after, *names)))
 
 
 def _before(conn: Connection, row: Any) -> int | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Protocol
 
 from beadmill.agents.contract import Agent
@@ -28,14 +27,12 @@ class AgentCatalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """``sessions_root`` holds the session folders; ``log`` is the daemon's own log file."""
+    """``kinds`` is what the lint knows about the installed node kinds."""
 
     settings: Settings
     store: Store
     engine: Engine
     sessions: Sessions
-    sessions_root: Path
     agents: AgentCatalog
     kinds: Mapping[str, KindSpec]
-    log: Path
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)

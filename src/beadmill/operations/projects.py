@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +41,19 @@ async def add(
 ) -> views.ProjectView:
     """Attaches the repository at ``path``. Raises Invalid, Conflict when it is attached already."""
     require(actor, Permission.PLAN)
-    found = await attach.inspect(Path(path).expanduser())
     _check_forge(forge)
+    found = await _attachable(path, base)
     layer = checked_overrides(ports, overrides or {})
     wanted = _short(short, found.path)
     title = name.strip() or Path(found.path).name
-    request = {"path": str(found.path), "name": title, "short": wanted, "base": base, "overrides": layer}
+    request = {"path": found.path, "name": title, "short": wanted, "base": base, "overrides": layer}
 
     def act(tx: Tx) -> str:
-        tag = _free_short(tx.conn, wanted, chosen=bool(short), path=str(found.path))
+        tag = _free_short(tx.conn, wanted, chosen=bool(short), path=found.path)
         project = _insert(tx, tag, title, layer)
-        repository = {"path": str(found.path), "base": base or found.base, "remote": found.remote, "forge": forge}
+        repository = {"path": found.path, "base": found.base, "remote": found.remote, "forge": forge}
         tx.run(sa.insert(t.repositories).values(project_id=project, created=tx.now, **repository))
-        tx.emit(Event("project.added", {"short": tag, "path": str(found.path)}), actor=actor)
+        tx.emit(Event("project.added", {"short": tag, "path": found.path}), actor=actor)
         return tag
 
     tag = await ports.store.write(
@@ -83,7 +84,7 @@ async def show(ports: Ports, short: str, *, actor: Actor) -> views.ProjectView:
     view = await ports.store.read(lambda conn: _view(conn, project_row(conn, short)))
     if view.repository is None:
         return view
-    problems = await _problems(view.repository.path)
+    problems = await _problems(view.repository.path, view.repository.base)
     return view.model_copy(update={"repository": view.repository.model_copy(update={"problems": problems})})
 
 
@@ -203,11 +204,24 @@ def _view(conn: Connection, row: Any) -> views.ProjectView:
     )
 
 
-async def _problems(path: str) -> tuple[str, ...]:
-    try:
-        return tuple((await attach.inspect(Path(path))).problems)
-    except (Invalid, NotFound, Conflict, Unprocessable) as error:
-        return (error.message,)
+async def _attachable(path: str, base: str) -> attach.Repository:
+    """Raises Unprocessable with every problem."""
+    found = await attach.inspect(path, base=base)
+    if found.problems:
+        first = found.problems[0]
+        raise Unprocessable(
+            first.message,
+            code=first.code,
+            details={"problems": [asdict(p) for p in found.problems], "path": found.path},
+            kept="nothing was attached",
+            next=first.next,
+        )
+    return found
+
+
+async def _problems(path: str, base: str) -> tuple[str, ...]:
+    found = await attach.inspect(path, base=base)
+    return tuple(" ".join((f.message + ".", f.next)).strip() for f in (*found.problems, *found.warnings))
 
 
 def _short(short: str, path: Path | str) -> str:

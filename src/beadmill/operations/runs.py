@@ -10,8 +10,9 @@ from sqlalchemy.engine import Connection
 
 from beadmill import sops
 from beadmill.domain.machine import RunState
+from beadmill.domain.sop import Graph
 from beadmill.domain.values import Actor, Permission, VisitRef
-from beadmill.errors import Conflict, Missing, NotFound, Stale
+from beadmill.errors import Conflict, Missing, Stale
 from beadmill.operations import _rows, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
@@ -19,9 +20,9 @@ from beadmill.operations.receipts import once
 from beadmill.operations.rules import require
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
-from beadmill.store.journal import flow
 from beadmill.store.journal import gates as gate_journal
 from beadmill.store.journal import runs as journal
+from beadmill.store.journal import tokens
 
 
 async def listing(
@@ -112,7 +113,7 @@ def _visit(row: Any, spend: views.Spend) -> views.VisitView:
 def _rail(row: Any, visits: Sequence[views.VisitView]) -> tuple[views.NodeView, ...]:
     """The nodes of the SOP this run pins, in its order, each with its newest visit."""
     graph = sops.load(row.sop_body, name=row.sop).graph
-    out = []
+    out: list[views.NodeView] = []
     for node in graph.nodes.values():
         mine = [v for v in visits if v.node == node.id]
         last = max(mine, key=lambda v: v.n) if mine else None
@@ -190,8 +191,6 @@ async def retry(
 ) -> views.RunView:
     """Answers every open blocked gate of the run with ``choice``. Raises Conflict when nothing is blocked."""
     require(actor, Permission.RUN)
-    if note and choice == "retry":
-        choice = "retry_with_note"
 
     def act(tx: Tx) -> list[str]:
         gates = _rows.open_gates(tx.conn, t.gates.c.run_id == run, t.gates.c.kind == "blocked")
@@ -202,9 +201,8 @@ async def retry(
             )
         for gate in gates:
             mine = f"{key or 'retry'}:{gate.id}"
-            chosen = choice if choice in gate.choices else "retry"
             gate_journal.answer(
-                tx, gate.id, choice=chosen, etag=gate.etag, payload=None, note=note, key=mine, actor=actor
+                tx, gate.id, choice=choice, etag=gate.etag, payload=None, note=note, key=mine, actor=actor
             )
         return [gate.id for gate in gates]
 
@@ -224,20 +222,20 @@ async def send_back(
     etag: str | None = None,
     key: str = "",
 ) -> views.RunView:
-    """Visit n+1 of ``target`` starts; what lies behind it is stopped and superseded.
+    """What lies behind ``target`` is superseded, and proven stopped before visit n+1 of ``target`` starts.
 
     With ``gate``, its ETag must be the current one. Raises Missing, Stale, Conflict, NotFound.
     """
     require(actor, Permission.DECIDE if gate else Permission.RUN)
 
-    def act(tx: Tx) -> list[str]:
+    def act(tx: Tx) -> str:
         if gate:
             _bound(tx.conn, gate, etag)
-        return list(flow.send_back(tx, run, target, comment=comment, actor=actor))
+        tokens.send_back(tx, run, _graph(tx.conn, run), target, comment=comment, actor=actor)
+        return run
 
     request = {"run": run, "target": target, "gate": gate, "comment": comment}
-    stopping = await _once(ports, key, "runs.send_back", request, actor=actor, act=act)
-    await _stop(ports, stopping, "superseded")
+    await _once(ports, key, "runs.send_back", request, actor=actor, act=act)
     ports.engine.ring()
     return await show(ports, run, actor=actor)
 
@@ -252,13 +250,9 @@ def _bound(conn: Connection, gate: str, etag: str | None) -> None:
         raise Stale("what this gate shows has changed since you read it", code="STALE", kept="nothing was changed")
 
 
-def _node(conn: Connection, run: str, node: str) -> None:
+def _graph(conn: Connection, run: str) -> Graph:
     row = _rows.run_row(conn, run)
-    nodes = sops.load(row.sop_body, name=row.sop).graph.nodes
-    if node not in nodes:
-        raise NotFound(
-            f"{run} has no node {node}", code="NODE_NOT_FOUND", details={"nodes": list(nodes)}, next=", ".join(nodes)
-        )
+    return sops.load(row.sop_body, name=row.sop).graph
 
 
 async def rerun(
@@ -271,9 +265,8 @@ async def rerun(
         return await send_back(ports, run, node, actor=actor, comment=comment, key=key)
 
     def act(tx: Tx) -> str:
-        _node(tx.conn, run, node)
         new = _successor(tx.conn, run)
-        flow.rerun(tx, run, node, new_run=new, actor=actor)
+        journal.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
         return new
 
     new = await _once(ports, key, "runs.rerun", {"run": run, "node": node}, actor=actor, act=act)

@@ -107,19 +107,18 @@ async def log(ports: Ports, token: str, *, actor: Actor, after: int = 0, most: i
     return await asyncio.to_thread(_part, log_path(ports, token), after, most, row.ended is not None)
 
 
-def log_path(ports: Ports, token: str) -> Path:
-    """``events.jsonl`` in the session's folder."""
-    from beadmill.processes.sessions import folder_name
-
-    return ports.sessions_root / folder_name(token) / "events.jsonl"
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+def log_path(ports: Ports, token: str) -> Path | None:
+    """``events.jsonl`` in the session's folder; None when it never started here."""
+    session = ports.sessions.find(token)
+    return session.folder / "events.jsonl" if session else None
 
 
-def _part(path: Path, after: int, most: int, ended: bool) -> LogPart:  # noqa: FBT001 - called through to_thread
-    if not path.exists():
+def _size(path: Path | None) -> int:
+    return path.stat().st_size if path and path.exists() else 0
+
+
+def _part(path: Path | None, after: int, most: int, ended: bool) -> LogPart:
+    if path is None or not path.exists():
         return LogPart((), after, after, ended)
     with path.open("rb") as file:
         file.seek(after)

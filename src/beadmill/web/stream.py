@@ -106,7 +106,7 @@ def sse(data: Any, *, event: str = "", seq: int | None = None) -> bytes:
 async def follow(ports: Ports, topics: Sequence[str], seq: int, *, actor: Actor) -> AsyncIterator[bytes]:
     """Every event of ``topics`` behind ``seq``, then each new one. A gap says ``reset`` with the newest number."""
     yield b"retry: 1000\n\n"
-    bell = ports.store.events.subscribe(every=PING)
+    bell = ports.store.events.subscribe(every=lambda: PING)
     async for _ in bell:
         sent = False
         more = True
