@@ -14,7 +14,7 @@ from beadmill.artifacts.base import KINDS, Document
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.yaml import from_yaml, to_yaml
 from beadmill.domain.values import Actor, Json, Permission
-from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale
+from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale, Unprocessable
 from beadmill.operations import _rows, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
@@ -107,7 +107,34 @@ def from_text(kind: str, text: str) -> Document:
     """Raises Unprocessable with line and column, Invalid for a kind nobody edits."""
     if kind not in KINDS:
         raise Invalid(f"documents of the kind {kind} cannot be edited", code="KIND")
-    return from_yaml(kind, text)
+    return from_yaml(kind, _one_document(text) if kind == Beads.kind else text)
+
+
+def _one_document(text: str) -> str:
+    """Beads are edited one to a line. Raises Unprocessable with the line that is no JSON object."""
+    if not text.lstrip().startswith("{") or "beads" in _loaded(text):
+        return text
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    found = [_loaded(line) for _n, line in lines]
+    for (n, _), bead in zip(lines, found, strict=True):
+        if not bead:
+            raise Unprocessable(
+                f"line {n}, column 1: not a JSON object",
+                code="DOCUMENT_INVALID",
+                details={"line": n, "column": 1},
+                kept="the stored document is unchanged",
+                next="every bead is one JSON object on a line of its own",
+            )
+    return json.dumps({"beads": found}, ensure_ascii=False)
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    """{} for what is no JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 async def raw(ports: Ports, row: int, *, actor: Actor) -> tuple[bytes, str]:
@@ -136,8 +163,8 @@ def _diff(conn: Connection, row: int, against: int | None) -> views.DiffView:
     if old.kind != new.kind:
         raise Invalid(f"{old.kind} {other} and {new.kind} {row} cannot be compared", code="KIND")
     before, after = (as_text(r.kind, blobs.get_blob(conn, r.sha256)).splitlines(keepends=True) for r in (old, new))
-    names = [f"{r.kind} v{r.version} ({r.author})" for r in (old, new)]
-    return views.DiffView(row=row, against=other, diff="".join(difflib.unified_diff(before, after, *names)))
+    left, right = (f"{r.kind} v{r.version} ({r.author})" for r in (old, new))
+    return views.DiffView(row=row, against=other, diff="".join(difflib.unified_diff(before, after, left, right)))
 
 
 def _before(conn: Connection, row: Any) -> int | None:

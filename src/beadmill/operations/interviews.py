@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from beadmill.artifacts.interview import Answer, InterviewSession
@@ -59,16 +60,25 @@ def _questions(gate: views.GateView | None) -> Sequence[Json]:
 
 
 async def answer(
-    ports: Ports, ticket: str, answers: Mapping[str, Json], *, etag: str | None, actor: Actor, key: str = ""
+    ports: Ports,
+    ticket: str,
+    answers: Mapping[str, Json],
+    *,
+    etag: str | None,
+    actor: Actor,
+    edits: Mapping[str, Json] | None = None,
+    key: str = "",
 ) -> views.InterviewView:
-    """``answers``: question id → text, or {free_text, selected_option_ids, skipped, skip_reason}.
+    """``answers``: question id → text, or {free_text, selected_option_ids, skipped, skip_reason}; ``edits`` the same
+    for questions of earlier batches.
 
     Every question of the batch must be answered or skipped. Raises Invalid naming the ids, Conflict when none waits.
     """
     gate = await _waiting(ports, ticket, actor)
     given = {name: _answer(name, value) for name, value in answers.items()}
     _complete(gate, given)
-    return await _decide(ports, ticket, gate, ANSWER, {"answers": given}, etag=etag, actor=actor, key=key)
+    payload = {"answers": given, "edits": {name: _answer(name, value) for name, value in (edits or {}).items()}}
+    return await _decide(ports, ticket, gate, ANSWER, payload, etag=etag, actor=actor, key=key)
 
 
 async def skip(
@@ -84,7 +94,7 @@ async def skip(
     """Skips the named questions of a batch; no name = the whole batch. Others of the batch must not be left open."""
     gate = await _waiting(ports, ticket, actor)
     asked = [q["id"] for q in _questions(gate)]
-    given = {name: _answer(name, {"skipped": True, "skip_reason": reason or None}) for name in questions or asked}
+    given = {name: _answer(name, {"skipped": True, "skip_reason": reason}) for name in questions or asked}
     _complete(gate, given)
     return await _decide(ports, ticket, gate, ANSWER, {"answers": given}, etag=etag, actor=actor, key=key)
 
@@ -121,8 +131,7 @@ async def _decide(
     key: str,
 ) -> views.InterviewView:
     note = payload.get("reason", "")
-    body = payload if choice == ANSWER else None
-    await gates.answer(ports, gate.id, choice, etag=etag, actor=actor, payload=body, note=note, key=key)
+    await gates.answer(ports, gate.id, choice, etag=etag, actor=actor, payload=payload, note=note, key=key)
     return await show(ports, ticket, actor=actor)
 
 
@@ -134,8 +143,12 @@ def _answer(name: str, value: Json) -> dict[str, Any]:
             code="ANSWER",
             kept="your input",
         )
-    full = Answer.model_validate(fields).model_dump(mode="json")
-    return {field: full[field] for field in sorted(FIELDS)}
+    try:
+        Answer.model_validate(fields)
+    except ValidationError as error:
+        said = error.errors(include_url=False)[0]
+        raise Invalid(f"the answer to {name}: {said['msg']}", code="ANSWER", kept="your input") from error
+    return dict(fields)
 
 
 def _complete(gate: views.GateView, given: Mapping[str, Any]) -> None:

@@ -37,9 +37,11 @@ class Reason(Body):
 
 
 class Answers(Body):
-    """Per question id: ``free_text``, ``selected_option_ids``, or ``skipped`` with ``skip_reason``."""
+    """Per question id: ``free_text``, ``selected_option_ids``, or ``skipped`` with ``skip_reason``. ``edits`` changes
+    answers of earlier batches."""
 
     answers: dict[str, Json]
+    edits: dict[str, Json] = {}
 
 
 class Skips(Body):
@@ -107,7 +109,9 @@ async def interview(ports: InPorts, actor: Who, key: str) -> views.InterviewView
 async def answer(
     ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Answers
 ) -> views.InterviewView:
-    return await interviews.answer(ports, key, body.answers, etag=etag, actor=actor, key=once)
+    return await interviews.answer(
+        ports, key, body.answers, edits=body.edits, etag=etag, actor=actor, key=once
+    )
 
 
 @route(router, "interviews.skip")
