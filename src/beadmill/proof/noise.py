@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-FOLDERS = frozenset(
-    "node_modules dist build out coverage htmlcov target .venv venv __pycache__ .cache .pytest_cache .mypy_cache"
-    " .ruff_cache .tox .nox .gradle .next .turbo tmp logs bin obj".split()
-)
+FOLDERS = frozenset({
+    "node_modules", "dist", "build", "out", "coverage", "htmlcov", "target", ".venv", "venv", "__pycache__", ".cache",
+    ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox", ".gradle", ".next", ".turbo", "tmp", "logs", "bin", "obj",
+})  # fmt: skip
 NAMES = ("*.log", "*.pyc", ".env", ".env.*", ".DS_Store", ".coverage", ".coverage.*", "*.egg-info", "*.tsbuildinfo")
 
 
@@ -26,13 +26,13 @@ def meant(
 ) -> tuple[str, ...]:
     """The paths a commit may take, sorted. ``inputs`` are copied workspace files, ``wanted`` the plan's target files:
     an untracked file counts as generated only when the plan does not name it."""
-    kept = []
-    for path in changed:
+
+    def is_meant(path: str) -> bool:
         if path not in untracked:
-            kept.append(path)
-        elif not _under(path, inputs) and (path in wanted or not is_noise(path)):
-            kept.append(path)
-    return tuple(sorted(kept))
+            return True
+        return not _under(path, inputs) and (path in wanted or not is_noise(path))
+
+    return tuple(sorted(path for path in changed if is_meant(path)))
 
 
 def _under(path: str, roots: Collection[str]) -> bool:
