@@ -133,7 +133,9 @@ class TurnFailed(Blocked):
         kept: str = "",
         next: str = "",  # noqa: A002 - the envelope's word
     ) -> None:
-        super().__init__(code, message, forget=forget, continuable=continuable, details=details, kept=kept, next=next)
+        super().__init__(
+            code, message, forget=forget, continuable=continuable, details=details, kept=kept, next=next
+        )
         self.end = end
 
 
