@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from beadmill.processes.spec import AgentTask
 
 CHECKS = ("tests", "lint", "typecheck", "qualitative")
 MAX_QUESTIONS = 10  # of one try
-MAX_PREVIOUS = 50_000  # characters of a reply that a re-ask shows (reference §11.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,15 @@ class Next:
     spends: str  # repair | continue | question
 
 
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    subject: str
+    cwd: str
+    parts: Sequence[PartText]
+    turn: int
+    worked: timedelta
+
+
 class Coder:
     """Asks the implementer to build a bead and goes on in the same conversation while that can help."""
 
@@ -51,7 +60,7 @@ class Coder:
 
     async def build(self, v: Visit, bead: Bead, *, cwd: str, subject: str, parts: Sequence[PartText]) -> Talk:
         """Raises TurnFailed as the visit does: Lapsed fails the try, anything else blocks."""
-        reply = await v.agent("code", lambda: self._first(v, bead, cwd, subject, parts))
+        reply = await v.agent("code", lambda: self._first(v, cwd, subject, parts))
         spent = {"repair": 0, "continue": 0, "question": 0}
         tokens = [reply.session.token]
         worked = reply.worked
@@ -65,35 +74,30 @@ class Coder:
             if ended:
                 return Talk(status, reply.session, tuple(tokens), failure=f"{step.text}\n{ended}", code=_code(step))
             spent[step.spends] += 1
-            reply = await v.agent(f"code-{turn}", self._going_on(v, step, reply, worked, subject, cwd, turn))
+            desk = _Desk(subject, cwd, parts, turn, worked)
+            reply = await v.agent(f"code-{turn}", partial(self._going_on, v, step, reply, desk))
             tokens.append(reply.session.token)
             worked += reply.worked
         raise AssertionError
 
-    def _first(self, v: Visit, bead: Bead, cwd: str, subject: str, parts: Sequence[PartText]) -> AgentTask:
-        brief = self.briefs.write("coding", parts, ticket=v.work.key, subject=subject, shape=BEAD_STATUS)
-        return self._task(v, brief, cwd, timedelta(seconds=v.settings.build.iteration_s), None)
+    def _brief(self, v: Visit, subject: str, parts: Sequence[PartText]) -> Brief:
+        briefs = self.briefs.within(v.settings.context_tokens)
+        return briefs.write("coding", parts, ticket=v.work.key, subject=subject, turn="1", shape=BEAD_STATUS)
 
-    def _going_on(
-        self, v: Visit, step: Next, reply: Replied, worked: timedelta, subject: str, cwd: str, turn: int
-    ) -> Callable[[], AgentTask]:
-        def task() -> AgentTask:
-            brief = self._next_brief(step, reply, ticket=v.work.key, subject=subject, turn=str(turn))
-            left = timedelta(seconds=v.settings.build.iteration_s) - worked
-            return self._task(v, brief, cwd, left, reply.session)
+    def _first(self, v: Visit, cwd: str, subject: str, parts: Sequence[PartText]) -> AgentTask:
+        left = timedelta(seconds=v.settings.build.iteration_s)
+        return self._task(v, self._brief(v, subject, parts), cwd, left, None)
 
-        return task
-
-    def _next_brief(self, step: Next, reply: Replied, *, ticket: str, subject: str, turn: str) -> Brief:
+    def _going_on(self, v: Visit, step: Next, last: Replied, talk: _Desk) -> AgentTask:
         if step.template == "repair":
-            parts = [PartText("previous_reply", reply.text[:MAX_PREVIOUS])]
-            cut = len(reply.text) > MAX_PREVIOUS
-            return self.briefs.write(
-                "repair", parts, ticket=ticket, subject=subject, turn=turn, shape=BEAD_STATUS, error=step.text, reply_cut=cut
+            first = self._brief(v, talk.subject, talk.parts)
+            brief = self.briefs.repair(first, error=step.text, reply=last.text, shape=BEAD_STATUS)
+        else:
+            brief = self.briefs.write(
+                "coding_continue", [], ticket=v.work.key, subject=talk.subject, turn=str(talk.turn), shape=BEAD_STATUS, why=step.text
             )
-        return self.briefs.write(
-            "coding_continue", [], ticket=ticket, subject=subject, turn=turn, shape=BEAD_STATUS, why=step.text
-        )
+        left = timedelta(seconds=v.settings.build.iteration_s) - talk.worked
+        return self._task(v, brief, talk.cwd, left, last.session)
 
     def _task(self, v: Visit, brief: Brief, cwd: str, budget: timedelta, resume: SessionRef | None) -> AgentTask:
         return AgentTask(

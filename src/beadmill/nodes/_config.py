@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from beadmill.artifacts.command import Command
+from beadmill.domain.command import CommandSpec
 
 
 class Config(BaseModel):
@@ -20,16 +21,25 @@ class BuildConfig(Config):
 
 
 class ScriptConfig(Config):
-    """Either ``command`` or a POSIX ``script``; ``where`` says in which folder of the workspace it runs."""
+    """Either ``command`` or a POSIX ``script``, run in the run's worktree, or in its workspace without a repository."""
 
     command: Command | None = None
     script: str = ""
     timeout_s: int = Field(default=600, ge=1, le=1800)
 
+    @model_validator(mode="after")
+    def _one_of_them(self) -> ScriptConfig:
+        if (self.command is None) == (not self.script.strip()):
+            raise ValueError("a script node has either command or script")
+        return self
+
+    @property
+    def spec(self) -> CommandSpec:
+        return self.command or CommandSpec(mode="shell", script=self.script)
+
 
 class GateConfig(Config):
-    """``choices`` are the outcomes; their order is the order of the buttons."""
+    """``text`` is what the person reads; the outcomes are ``approved`` and ``rejected``."""
 
     title: str = "Approve"
-    choices: tuple[str, ...] = ("approved", "rejected")
     text: str = ""

@@ -12,8 +12,9 @@ from beadmill.domain.machine import AttemptState
 from beadmill.engine.port import Visit
 from beadmill.nodes import _inputs
 from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.proof.noise import is_noise
 from beadmill.workspaces.guard import CheckoutState, compare, snapshot
-from beadmill.workspaces.worktrees import Tree, Worktrees
+from beadmill.workspaces.worktrees import FileStatus, Tree, Worktrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Ground:
 
     async def dirt(self, tree: Tree, inputs: tuple[str, ...]) -> tuple[str, ...]:
         """Changed and untracked paths that git would see, beside the copied inputs."""
-        return tuple(found.path for found in await self.trees.status(tree) if found.path not in inputs)
+        return tuple(found.path for found in await self.trees.status(tree) if not _stays(found, inputs))
 
     async def escaped(self, tree: Tree, start: Start) -> tuple[str, ...]:
         """What changed in the user's checkout since the try began. People work there too: a warning, no verdict."""
@@ -108,7 +109,7 @@ class Ground:
     async def ready(self, v: Visit) -> list[Bead]:
         """Beads whose turn it is, read from the newest plan and the ledger. Inside ``ready`` only."""
         plan = (await v.latest(Beads)).beads
-        return runnable([bead for bead in plan if not bead.skipped], await v.attempts())
+        return runnable(plan, await v.attempts())
 
     async def left(self, v: Visit) -> tuple[str, ...]:
         """Ids of beads that are not done; inside a step only."""
@@ -126,6 +127,10 @@ class Ground:
             if other.id != bead.id and other.id in done
             for line in (*other.interfaces, *done[other.id].proof.get("interfaces", ()))
         )
+
+
+def _stays(found: FileStatus, inputs: tuple[str, ...]) -> bool:
+    return found.path in inputs or (found.code.strip() == "??" and is_noise(found.path))
 
 
 def proof_of(evidence: BeadEvidence) -> dict[str, Any]:
