@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeAlias
 
 from beadmill.domain.machine import VisitState
@@ -61,20 +60,21 @@ class Moves:
 
 
 def begin(graph: Graph) -> Moves:
-    return _Marking(graph, ()).fire()
+    return _fire(graph, ())
 
 
 def advance(graph: Graph, past: Sequence[Past], done: Key, outcome: str) -> Moves:
-    """``past`` already shows ``done`` as DONE with ``outcome``. A superseded ``done`` moves nothing of its own."""
+    """``past`` already shows ``done`` as DONE with ``outcome``. A superseded ``done`` moves nothing of its own. Raises
+    NotFound when ``past`` does not have it."""
     visit = next((p for p in past if p.key == done), None)
     if visit is None:
         raise NotFound(f"visit {done[0]}.{done[1]} is not among the visits of the run")
-    if visit.state.counts:
-        for edge in graph.rework_from(visit.node, outcome):
-            if edge.max_visits and _next_n(past, edge.target) > edge.max_visits:
-                return Moves(exhausted=edge)
-            return _restart(graph, past, edge.target)
-    return _Marking(graph, past).fire()
+    edge = next(iter(graph.rework_from(visit.node, outcome)), None) if visit.state.counts else None
+    if edge is None:
+        return _fire(graph, past)
+    if edge.max_visits and _next_n(past, edge.target) > edge.max_visits:
+        return Moves(exhausted=edge)
+    return _restart(graph, past, edge.target)
 
 
 def send_back(graph: Graph, past: Sequence[Past], target: str) -> Moves:
@@ -82,8 +82,8 @@ def send_back(graph: Graph, past: Sequence[Past], target: str) -> Moves:
     a person decided. Raises NotFound for an unknown node, Conflict for one that the run has not reached."""
     if target not in graph.nodes:
         raise NotFound(f"the SOP has no node {target!r}", next=f"Send back to one of: {', '.join(graph.nodes)}.")
-    cleared, _ = _supersede(graph, past, target)
-    if not _Marking(graph, cleared).may_start(target):
+    cleared, gone = _supersede(graph, past, target)
+    if all(node != target for node, _ in gone) and not _Marking(graph, cleared).may_start(target):
         raise Conflict(
             f"the run has not reached {target!r}: what it waits for is not done",
             code="NOT_REACHED",
@@ -94,33 +94,36 @@ def send_back(graph: Graph, past: Sequence[Past], target: str) -> Moves:
 
 
 def kept(graph: Graph, past: Sequence[Past], target: str) -> tuple[Key, ...]:
-    """The living, finished visits upstream of ``target``: what a rerun from there copies (same node and n). Feed the
-    copies to ``send_back`` of the new run."""
+    """The living, finished visits upstream of ``target``: what a rerun from there copies, as KEPT, with node, n, outcome
+    and came_from. ``send_back`` over the copies then starts the new run."""
     before = graph.upstream(target) - {target}
     return tuple(p.key for p in past if p.node in before and p.state.counts)
 
 
 def sealed_by(graph: Graph, past: Sequence[Past], target: str) -> str:
-    """The sealing node downstream of ``target`` that was already started: people may not send back past it. "" = none."""
-    after = graph.downstream(target)
-    started = {p.node for p in past if p.state.open or p.state.counts}
-    return next((n.id for n in graph.nodes.values() if n.seals and n.id in after & started), "")
+    """The sealing node after ``target`` that was started: people may not send back past it. "" = none."""
+    after = graph.downstream(target) & {p.node for p in past if _living(p)}
+    return next((n.id for n in graph.nodes.values() if n.seals and n.id in after), "")
 
 
 def targets(graph: Graph, past: Sequence[Past]) -> tuple[str, ...]:
     """Where a person may send this run back to, in the order of the SOP."""
-    alive = {p.node for p in past if p.state.open or p.state.counts}
+    alive = {p.node for p in past if _living(p)}
     return tuple(node for node in graph.nodes if node in alive and not sealed_by(graph, past, node))
 
 
 def stuck(graph: Graph, past: Sequence[Past]) -> tuple[Key, ...]:
     """Living visits whose rework gave up: the run waits for a person."""
-    return tuple(p.key for p in past if _stuck(graph, p))
+    return tuple(p.key for p in past if _is_stuck(graph, p))
 
 
-def _stuck(graph: Graph, visit: Past) -> bool:
+def _is_stuck(graph: Graph, visit: Past) -> bool:
     # A rework that did fire has superseded the visit it came from.
     return visit.state is VisitState.DONE and bool(graph.rework_from(visit.node, visit.outcome))
+
+
+def _living(visit: Past) -> bool:
+    return visit.state.open or visit.state.counts
 
 
 def _next_n(past: Iterable[Past], node: str) -> int:
@@ -129,76 +132,77 @@ def _next_n(past: Iterable[Past], node: str) -> int:
 
 def _supersede(graph: Graph, past: Sequence[Past], target: str) -> tuple[tuple[Past, ...], tuple[Key, ...]]:
     region = graph.downstream(target) | {target}
-    gone = tuple(p.key for p in past if p.node in region and (p.state.open or p.state.counts))
+    gone = tuple(p.key for p in past if p.node in region and _living(p))
     cleared = tuple(replace(p, state=VisitState.SUPERSEDED) if p.key in gone else p for p in past)
     return cleared, gone
 
 
 def _restart(graph: Graph, past: Sequence[Past], target: str) -> Moves:
     cleared, gone = _supersede(graph, past, target)
-    return replace(_Marking(graph, cleared).fire(first=target), supersede=gone)
+    return replace(_fire(graph, cleared, first=target), supersede=gone)
+
+
+def _fire(graph: Graph, past: Sequence[Past], *, first: str = "") -> Moves:
+    """Starts ``first`` in any case, then whatever may start, until nothing changes."""
+    visits, starts = list(past), list[Start]()
+    marking = _Marking(graph, visits)
+    ready = [first] if first else marking.ready()
+    while ready:
+        begun = [Start(node, _next_n(visits, node), marking.tokens.get(node, ())) for node in ready]
+        starts += begun
+        visits += [Past(s.node, s.n, VisitState.READY, "", s.came_from) for s in begun]
+        marking = _Marking(graph, visits)
+        ready = marking.ready()
+    return Moves(tuple(starts), ended=not marking.moving)
 
 
 class _Marking:
-    """Where the tokens are. Started visits are added as READY, so one pass sees what the pass before started."""
+    """Where the tokens are at one moment."""
 
-    def __init__(self, graph: Graph, past: Sequence[Past]) -> None:
+    def __init__(self, graph: Graph, visits: Sequence[Past]) -> None:
         self.graph = graph
-        self.visits = list(past)
-        self.starts: list[Start] = []
+        self.visits = visits
+        # A canceled visit is over for good: it neither delivers nor starts again.
+        self.taken = frozenset(p.node for p in visits if p.state is not VisitState.SUPERSEDED)
+        self.tokens = self._tokens()
+        self.moving = frozenset(p.node for p in visits if p.state.open or _is_stuck(graph, p))
+        origins = self.moving | (self.tokens.keys() - self.taken)
+        self.may_run = origins | self._ahead(origins)
 
-    def fire(self, *, first: str = "") -> Moves:
-        """Starts ``first`` in any case, then everything that may start, until nothing changes."""
-        if first:
-            self._start(first)
-        while ready := [node for node in self.graph.nodes if self.may_start(node)]:
-            for node in ready:
-                self._start(node)
-        still = any(p.state.open or _stuck(self.graph, p) for p in self.visits)
-        return Moves(tuple(self.starts), ended=not still)
+    def ready(self) -> list[str]:
+        return [node for node in self.graph.nodes if self.may_start(node)]
 
     def may_start(self, node: str) -> bool:
-        if node in self._living:
+        if node in self.taken:
             return False
         if node == self.graph.start:
             return True
-        if not self._tokens(node):
+        if node not in self.tokens:
             return False
         if self.graph.nodes[node].join == "any":
             return not self._being_redone(node)
-        return not any(self._may_run(edge.source) for edge in self.graph.next_into(node))
+        return not any(edge.source in self.may_run for edge in self.graph.next_into(node))
 
-    def _start(self, node: str) -> None:
-        begun = Start(node, _next_n(self.visits, node), self._tokens(node))
-        self.starts.append(begun)
-        self.visits.append(Past(begun.node, begun.n, VisitState.READY, "", begun.came_from))
-        self.__dict__.pop("_living", None)
-
-    @cached_property
-    def _living(self) -> frozenset[str]:
-        """Nodes that will not start on a token. A canceled visit is over for good: it delivers and restarts nothing."""
-        return frozenset(p.node for p in self.visits if p.state is not VisitState.SUPERSEDED)
-
-    def _tokens(self, node: str) -> tuple[Key, ...]:
-        edges = {(e.source, e.outcome) for e in self.graph.next_into(node)}
-        return tuple(sorted(p.key for p in self.visits if p.state.counts and (p.node, p.outcome) in edges))
-
-    def _may_run(self, node: str) -> bool:
-        """Is it running, or could it still be started by what runs or waits now?"""
-        moving = {p.node for p in self.visits if p.state.open or _stuck(self.graph, p)}
-        waiting = {n for n in self.graph.nodes if n not in self._living and self._tokens(n)}
-        return node in moving | waiting | self._ahead(moving | waiting)
+    def _tokens(self) -> dict[str, tuple[Key, ...]]:
+        """By the node they lead to, in the order of the edges."""
+        done = {(p.node, p.outcome): p.key for p in self.visits if p.state.counts}
+        found: dict[str, dict[Key, None]] = {}
+        for edge in self.graph.edges:
+            if not edge.rework and edge.target in self.graph.nodes and (key := done.get((edge.source, edge.outcome))):
+                found.setdefault(edge.target, {})[key] = None
+        return {node: tuple(keys) for node, keys in found.items()}
 
     def _ahead(self, nodes: Iterable[str]) -> frozenset[str]:
-        """What may start after ``nodes``: a living node on the way absorbs what comes."""
-        return reach(nodes, lambda n: (e.target for e in self.graph.next_from(n) if e.target not in self._living))
+        """What may start after ``nodes``: a node on the way that is taken absorbs what comes."""
+        return reach(nodes, lambda n: (e.target for e in self.graph.next_from(n) if e.target not in self.taken))
 
     def _being_redone(self, node: str) -> bool:
-        if not any(p.node == node for p in self.visits):
+        """Was it superseded, and does a branch that was sent back still run towards it?"""
+        if all(p.node != node for p in self.visits):
             return False
-        by_key = {p.key: p for p in self.visits}
+        parents = {p.key: p.came_from for p in self.visits}
 
         def redone(visit: Past) -> bool:
-            return visit.n > 1 or any(redone(by_key[key]) for key in visit.came_from if key in by_key)
+            return any(n > 1 for _, n in {visit.key} | reach((visit.key,), lambda key: parents.get(key, ())))
 
         return node in self._ahead({p.node for p in self.visits if p.state.open and redone(p)})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal
+from typing import Literal, TypeVar
 
 from beadmill.domain.values import Json
 
 Join = Literal["all", "any"]
+H = TypeVar("H", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,9 @@ class Problem:
         return f"{place}{self.message}"
 
 
-def reach(origins: Iterable[str], following: Callable[[str], Iterable[str]]) -> frozenset[str]:
+def reach(origins: Iterable[H], following: Callable[[H], Iterable[H]]) -> frozenset[H]:
     """What can be reached in one step or more."""
-    found: set[str] = set()
+    found: set[H] = set()
     todo = list(origins)
     while todo:
         for other in following(todo.pop()):
