@@ -19,7 +19,6 @@ from beadmill.engine.port import Visit
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
 
-CHECKS = ("tests", "lint", "typecheck", "qualitative")
 MAX_QUESTIONS = 10  # of one try
 
 
@@ -135,16 +134,14 @@ class Coder:
 
 def _judge(bead: Bead, reply: Replied) -> tuple[BeadStatus | None, Next | None]:
     """The marker, and what to do about it; (status, None) = done and every check passes."""
-    reading = read(BEAD_STATUS, reply.text, data=reply.data)
+    reading = read(BEAD_STATUS, reply.text, data=reply.data, context={"bead_id": bead.id})
     status = reading.value
     if status is None:
         return None, Next("repair", reading.error or "there is no closing marker", "repair")
-    if status.bead_id != bead.id:
-        return None, Next("repair", f"bead_id is {status.bead_id!r}, but this bead is {bead.id!r}", "repair")
     if status.status != "done":
         why = status.reason or status.question or "no reason was given"
         return status, Next("coding_continue", f"You reported {status.status}: {why}", "continue")
-    open_ = [name for name in CHECKS if status.checks.get(name) != "pass"]  # type: ignore[call-overload]
+    open_ = [name for name, result in status.checks.items() if result != "pass"]
     if open_:
         why = f"These checks do not pass: {', '.join(open_)}. {status.reason}".strip()
         return status, Next("coding_continue", why, "continue")

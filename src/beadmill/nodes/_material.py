@@ -10,7 +10,7 @@ from beadmill.artifacts.base import Document
 from beadmill.artifacts.beads import Bead
 from beadmill.artifacts.setup import SetupProfile
 from beadmill.briefs import PartText
-from beadmill.engine.port import Visit, Work
+from beadmill.engine.port import Work
 
 MAX_DIFF = 30_000  # characters of a patch in a brief (reference §9.5)
 
@@ -39,9 +39,8 @@ def notes_part(name: str, notes: Sequence[str]) -> PartText:
     return PartText(name, "\n\n".join(f"### Note {n}\n{note.strip()}" for n, note in enumerate(notes, 1)))
 
 
-def diff_part(diff: str) -> PartText:
-    cut = f"\n… cut, {len(diff)} characters in all" if len(diff) > MAX_DIFF else ""
-    return PartText("diff", diff[:MAX_DIFF] + cut)
+def diff_part(diff: str, *, most: int = MAX_DIFF) -> PartText:
+    return PartText("diff", diff if len(diff) < most else diff[:most] + "\n… the rest of the patch is cut off")
 
 
 def profile_part(profile: SetupProfile) -> PartText:
@@ -57,8 +56,3 @@ def environment(profile: SetupProfile) -> Mapping[str, str]:
     if profile.path_prepend:
         env["PATH"] = os.pathsep.join([*profile.path_prepend, os.environ.get("PATH", os.defpath)])
     return env
-
-
-def where(v: Visit) -> str:
-    """The key that briefs carry in their first line."""
-    return v.work.key
