@@ -51,7 +51,8 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class Moves:
     """What to write. ``supersede`` names visits that are open (stop them first) or done. ``exhausted`` is the rework
-    edge that gave up: nothing starts and the run has not ended, a person decides."""
+    edge that gave up, because its visits are spent or its target was never reached: nothing starts and the run has not
+    ended, a person decides."""
 
     start: tuple[Start, ...] = ()
     supersede: tuple[Key, ...] = ()
@@ -72,7 +73,8 @@ def advance(graph: Graph, past: Sequence[Past], done: Key, outcome: str) -> Move
     edge = next(iter(graph.rework_from(visit.node, outcome)), None) if visit.state.counts else None
     if edge is None:
         return _fire(graph, past)
-    if edge.max_visits and _next_n(past, edge.target) > edge.max_visits:
+    reached = any(p.node == edge.target and _living(p) for p in past)
+    if not reached or (edge.max_visits and _next_n(past, edge.target) > edge.max_visits):
         return Moves(exhausted=edge)
     return _restart(graph, past, edge.target)
 
@@ -144,7 +146,8 @@ def _restart(graph: Graph, past: Sequence[Past], target: str) -> Moves:
 
 def _fire(graph: Graph, past: Sequence[Past], *, first: str = "") -> Moves:
     """Starts ``first`` in any case, then whatever may start, until nothing changes."""
-    visits, starts = list(past), list[Start]()
+    visits = list(past)
+    starts: list[Start] = []
     marking = _Marking(graph, visits)
     ready = [first] if first else marking.ready()
     while ready:
