@@ -74,9 +74,7 @@ class Council(Generic[D]):
             return _Sat(record, draft, v.scope)
 
         sat = await self.v.at("draft").map(range(len(self.table.seats)), one, key=seat_key)
-        await self.v.put(
-            CouncilDrafts(domain=self.domain.name, drafts=tuple(s.record for s in sat)), by=SYSTEM
-        )
+        await self.v.put(CouncilDrafts(domain=self.domain.name, drafts=tuple(s.record for s in sat)), by=SYSTEM)
         drafts = Drafts(tuple(s.draft for s in sat if s.draft is not None))
         missing = [(s.record.seat, s.record.outcome, s.record.error, s.scope) for s in sat if s.draft is None]
         self._quorum("draft", len(drafts.all), missing)
@@ -177,9 +175,7 @@ class Council(Generic[D]):
         await self._refined(counted.winner, done.value.changes, done.interventions)
         return done.value.document
 
-    async def _refined(
-        self, winner: int, changes: Sequence[Change], interventions: Sequence[Intervention]
-    ) -> None:
+    async def _refined(self, winner: int, changes: Sequence[Change], interventions: Sequence[Intervention]) -> None:
         record = CouncilRefined(
             domain=self.domain.name, winner=winner, changes=tuple(changes), interventions=tuple(interventions)
         )
