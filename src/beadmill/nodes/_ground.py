@@ -42,7 +42,7 @@ class Ground:
         """Books the try, closes what a retry left open, and starts from a clean tree at the start commit."""
         head = await self.trees.head(tree)
         attempt = await self.ledger.begin(
-            v.ref.run, str(v.ref), bead.id, bead_sha=bead.sha, tree=tree.path, start_commit=head, key=key
+            v.ref.run, v.ref, bead.id, bead_sha=bead.sha, tree=tree.path, start_commit=head, key=key
         )
         for other in await self.ledger.attempts(v.ref.run):
             if other.bead == bead.id and other.n < attempt.n and other.state is AttemptState.OPEN:

@@ -9,8 +9,8 @@ from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence, FinalTestReport, IntegrationReport, PullRequestText
 from beadmill.artifacts.prd import Prd
 from beadmill.engine.port import Work
-from beadmill.nodes._facts import Cost
 from beadmill.proof.runs import how
+from beadmill.store.journal.facts import Cost
 
 RED = {
     "proved": "fail without the change",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from beadmill.domain.values import RunId
 from beadmill.engine.port import Work
 from beadmill.errors import Blocked, Conflict, Refused, Stale
-from beadmill.forges.contract import Change, ChangeDraft, ChangeRef, ChangeStatus, Forge
+from beadmill.forges.contract import ChangeDraft, ChangeRef, ChangeStatus, Forge
 from beadmill.git import trees as objects
 from beadmill.store.ledger import Changes
 from beadmill.workspaces.tree import repo_of
@@ -41,48 +42,44 @@ class Publisher:
         self.forge = forge
         self.changes = changes
 
-    async def publish(self, run: str, work: Work, tree: Tree, title: str, body: str) -> Published:
+    async def publish(self, run: RunId, work: Work, tree: Tree, title: str, body: str) -> Published:
         """Pushes with a lease, then opens or updates the change, as a draft. Raises Stale, Unavailable, Refused."""
         forge = self.forge(work)
         head = await self.trees.head(tree)
         await self.trees.push(tree, expected_remote=None)
         change = await forge.put(ChangeDraft(title=title, body=body, branch=tree.branch, base=tree.base, head=head))
-        await self._put(run, forge, change)
+        await self.changes.put(run, change, forge=forge.name)
         return Published(change.ref.number, change.url, str(change.status), change.title, change.head, forge.name)
 
-    async def merge(self, run: str, work: Work, tree: Tree, published: Published) -> Settled:
+    async def merge(self, run: RunId, work: Work, tree: Tree, published: Published) -> Settled:
         """Merges exactly the approved head and proves it by plain git. A refusal lifts the fence again.
 
         Raises Blocked("PULL_REQUEST_MERGE_FAILED") when the forge says merged and the base does not hold the change.
         """
         forge, ref = self.forge(work), ChangeRef(published.number)
-        try:
-            await self.changes.decide(run, "merge")
-        except Conflict as fenced:
-            return Settled(problem=fenced.message)
+        if (held := await self.changes.decide(run, "merge")) != "merge":
+            return Settled(problem=f"it was already decided to {held} this change")
         try:
             merged = await forge.merge(ref, expected_head=published.head)
         except (Stale, Conflict, Refused) as refused:
             if (await forge.read(ref)).change.status is not ChangeStatus.MERGED:
-                await self.changes.undecide(run)
+                await self.changes.withdraw(run, "merge")
             return Settled(problem=f"{refused.message}. {refused.next}".strip())
         return await self._landed(run, tree, published, sha=merged.sha, method=merged.method)
 
-    async def close(self, run: str, work: Work, tree: Tree, published: Published, note: str) -> Settled:
+    async def close(self, run: RunId, work: Work, tree: Tree, published: Published, note: str) -> Settled:
         """Closes the change and keeps its branch. One that was merged outside meanwhile counts as merged."""
         forge, ref = self.forge(work), ChangeRef(published.number)
         state = await forge.read(ref)
         if state.change.status is ChangeStatus.MERGED:
             return await self._landed(run, tree, published, sha=state.merge_sha, method="outside")
-        try:
-            await self.changes.decide(run, "close")
-        except Conflict as fenced:
-            return Settled(problem=fenced.message)
+        if (held := await self.changes.decide(run, "close")) != "close":
+            return Settled(problem=f"it was already decided to {held} this change")
         await forge.close(ref, note=note)
         await self.changes.closed(run)
         return Settled("closed_unmerged")
 
-    async def _landed(self, run: str, tree: Tree, published: Published, *, sha: str, method: str) -> Settled:
+    async def _landed(self, run: RunId, tree: Tree, published: Published, *, sha: str, method: str) -> Settled:
         base = await self.trees.fetch_base(tree)
         proof = await objects.contains(repo_of(tree), base, published.head)
         if not proof:
@@ -94,9 +91,3 @@ class Publisher:
             )
         await self.changes.merged(run, sha)
         return Settled("merged", sha, method, proof)
-
-    async def _put(self, run: str, forge: Forge, change: Change) -> None:
-        await self.changes.put(
-            run, forge=forge.name, number=change.ref.number, url=change.url, branch=change.branch, base=change.base,
-            head=change.head, state=str(change.status),
-        )  # fmt: skip

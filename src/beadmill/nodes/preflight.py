@@ -16,10 +16,10 @@ from beadmill.errors import BeadmillError, Blocked
 from beadmill.forges.contract import Forge
 from beadmill.git import commits
 from beadmill.nodes._config import NoConfig
-from beadmill.nodes._facts import RunFacts
 from beadmill.nodes._seating import implementer, reviewer, seat
 from beadmill.processes.box import Health, Sandbox
 from beadmill.proof.noise import is_noise
+from beadmill.store.ledger import Facts
 from beadmill.workspaces.tree import repo_of
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
@@ -45,7 +45,7 @@ class PreflightNode:
         agents: Callable[[Seat], Agent],
         sandbox: Callable[[str], Sandbox],
         forge: Callable[[Work], Forge],
-        facts: RunFacts,
+        facts: Facts,
     ) -> None:
         """``agents`` raises Unavailable for an agent nobody registered."""
         self.trees = trees

@@ -29,14 +29,14 @@ from beadmill.engine.structured import structured
 from beadmill.errors import Blocked, TurnFailed
 from beadmill.forges.contract import Forge
 from beadmill.nodes._config import NoConfig
-from beadmill.nodes._facts import Cost, RunFacts
 from beadmill.nodes._material import diff_part, part, ticket_part
 from beadmill.nodes._pr_body import Dossier, body, fallback
 from beadmill.nodes._publish import Published, Publisher, Settled
 from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
-from beadmill.store.ledger import Changes
+from beadmill.store.journal.facts import Cost
+from beadmill.store.ledger import Changes, Facts
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 TEXT_TIME = timedelta(minutes=5)
@@ -61,7 +61,7 @@ class PullRequestNode:
     )
 
     def __init__(
-        self, *, trees: Worktrees, briefs: Briefs, forge: Callable[[Work], Forge], changes: Changes, facts: RunFacts
+        self, *, trees: Worktrees, briefs: Briefs, forge: Callable[[Work], Forge], changes: Changes, facts: Facts
     ) -> None:
         self.trees = trees
         self.briefs = briefs
