@@ -20,7 +20,7 @@ from beadmill.engine.structured import structured
 from beadmill.errors import Blocked, TurnFailed
 from beadmill.nodes._config import NoConfig
 from beadmill.nodes._ground import Ground
-from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.nodes._ledger import book
 from beadmill.nodes._material import diff_part, environment, part, ticket_part
 from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
@@ -28,6 +28,7 @@ from beadmill.nodes._squash import Branch, Candidate, Squasher
 from beadmill.processes.spec import AgentTask, Batch
 from beadmill.proof.regress import regressions
 from beadmill.proof.runs import run_of, told
+from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 AUDIT_TIME = timedelta(minutes=5)
@@ -42,7 +43,7 @@ class IntegrateNode:
         writes=(IntegrationReport,),
     )
 
-    def __init__(self, *, trees: Worktrees, ledger: BeadLedger, briefs: Briefs) -> None:
+    def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.ground = Ground(trees, ledger)
         self.squasher = Squasher(self.ground)
         self.ledger = ledger

@@ -96,3 +96,6 @@ class Facts:
 
     async def place(self, run: RunId) -> str:
         return await self._store.write(lambda tx: facts.place(tx, run))
+
+    async def cost(self, run: RunId) -> facts.Cost:
+        return await self._store.read(lambda conn: facts.cost(conn, run))

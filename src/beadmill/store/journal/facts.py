@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -12,6 +14,19 @@ from beadmill.store.journal import leases
 
 r, g, d, ls, t = tables.runs, tables.gates, tables.decisions, tables.leases, tables.tickets
 KIND = "parallel_tickets"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """``usd`` None = nothing of it was priced. ``agent_seconds`` is working time of all sessions together."""
+
+    tokens: int = 0
+    usd: float | None = None
+    agent_seconds: float = 0
+
+
+def cost(conn: Connection, run: str) -> Cost:
+    return Cost(*conn.execute(sa.select(r.c.tokens, r.c.cost_usd, r.c.agent_seconds).where(r.c.id == run)).one())
 
 
 def approved(conn: Connection, run: str, kind: str) -> str:
