@@ -126,7 +126,9 @@ def worlds(draw: st.DrawFn, *, racing: bool = False) -> World:
             for outcome in draw(st.sampled_from([("x",), ("y",), ("x", "y")])):
                 edges.append(Edge(source, outcome, node))
     several = {n for n in names if len({e.source for e in edges if e.target == n}) > 1}
-    nodes = {n: NodeDef(n, "kind", join=draw(st.sampled_from(["all", "any"])) if n in several else "all") for n in names}
+    nodes = {
+        n: NodeDef(n, "kind", join=draw(st.sampled_from(["all", "any"])) if n in several else "all") for n in names
+    }
     script = {n: draw(st.sampled_from("xy")) for n in names}
     forward = Graph("a", nodes, tuple(edges))
     ways = _ways_back(forward, script, racing=racing)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ class ManualSession:
         self.orders: list[Order] = []
 
     async def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
-        for event in ():
+        nothing: list[tuple[int, AgentEvent]] = []
+        for event in nothing:
             yield event
 
     async def order(self, order: Order) -> None:
@@ -115,11 +117,30 @@ class Bench:
     async def start(self, sop: str, run: str = "r1", **settings: Json) -> None:
         loaded = load(sop, name="test")
         frozen = RunSettings().overlaid(settings).model_dump(mode="json")
-        work = {"key": "T-1", "title": "t", "description": "", "acceptance": "", "project": "T", "repository": "",
-                "workspace": str(self.home / "ws"), "branch": "b", "base": ""}
+        work = {
+            "key": "T-1",
+            "title": "t",
+            "description": "",
+            "acceptance": "",
+            "project": "T",
+            "repository": "",
+            "workspace": str(self.home / "ws"),
+            "branch": "b",
+            "base": "",
+        }
         await self.store.write(
-            lambda tx: runs.start(tx, run=run, ticket_id=None, project_id=None, sop="test", body=sop,
-                                  graph=loaded.graph, settings=frozen, work=work, actor=ME)
+            lambda tx: runs.start(
+                tx,
+                run=run,
+                ticket_id=None,
+                project_id=None,
+                sop="test",
+                body=sop,
+                graph=loaded.graph,
+                settings=frozen,
+                work=work,
+                actor=ME,
+            )
         )
         self.ring()
 
@@ -152,13 +173,16 @@ class Bench:
     async def state(self, visit: str, *wanted: str) -> None:
         await self.until(lambda: self.visit(visit) in wanted)
 
+    async def started(self, count: int) -> None:
+        await self.until(lambda: len(self.sessions.started) == count)
+
     def visit(self, visit: str, run: str = "r1") -> str:
         return str(self.scalar(sa.select(tables.visits.c.state).where(tables.visits.c.id == f"{run}/{visit}")))
 
     def visits(self, run: str = "r1") -> dict[str, str]:
         v = tables.visits
         rows = self.rows(sa.select(v.c.id, v.c.state).where(v.c.run_id == run).order_by(v.c.created, v.c.n))
-        return {str(r[0]).split("/")[1]: str(r[1]) for r in rows}
+        return {str(r.id).split("/")[1]: str(r.state) for r in rows}
 
     def run_state(self, run: str = "r1") -> str:
         return str(self.scalar(sa.select(tables.runs.c.state).where(tables.runs.c.id == run)))
@@ -177,9 +201,7 @@ class Bench:
     def gate(self, part: str = "") -> sa.RowMapping:
         """The one open gate whose id contains ``part``."""
         g = tables.gates
-        found = self.store.read_now(
-            lambda conn: conn.execute(sa.select(g).where(g.c.state == "open")).mappings().all()
-        )
+        found = self.store.read_now(lambda conn: conn.execute(sa.select(g).where(g.c.state == "open")).mappings().all())
         (row,) = [r for r in found if part in r["id"]]
         return row
 
@@ -187,6 +209,7 @@ class Bench:
         g = tables.gates
         query = sa.select(sa.func.count()).select_from(g).where(g.c.state == "open", g.c.id.contains(part))
         await self.until(lambda: self.scalar(query) == 1)
+        await self.state(self.gate(part)["visit_id"].split("/")[1], "parked")
         return self.gate(part)
 
     async def answer(self, part: str, choice: str, **more: Any) -> None:
@@ -219,7 +242,5 @@ def one(kind: str, *outcomes: str) -> str:
 def chain(*kinds: str) -> str:
     """An SOP where each node's ``ok`` leads to the next."""
     nodes = "".join(f"  - {{id: {k}, kind: {k}}}\n" for k in kinds)
-    edges = "".join(f"  - {{from: {a}, outcome: ok, to: {b}}}\n" for a, b in zip(kinds, kinds[1:], strict=False))
+    edges = "".join(f"  - {{from: {a}, outcome: ok, to: {b}}}\n" for a, b in pairwise(kinds))
     return f"title: T\nstart: {kinds[0]}\nnodes:\n{nodes}edges:\n{edges or '  []'}"
-
-

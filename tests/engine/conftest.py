@@ -15,10 +15,7 @@ from beadmill.store.db import Store
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """One suite over both databases; on PostgreSQL each test has a schema of its own."""
-    if request.param == "sqlite":
-        made = Store(f"sqlite:///{tmp_path / 'journal.db'}")
-    else:
-        made = Store(_schema_url())
+    made = Store(f"sqlite:///{tmp_path / 'journal.db'}" if request.param == "sqlite" else _schema_url())
     made.migrate()
     yield made
     made.close()

@@ -107,9 +107,7 @@ SHEETS: Mapping[str, Sheet] = {
     "prd_vote": _sheet(*_FILES, "interview", "drafts", needs="drafts"),
     "prd_refine": _sheet(*_FILES, "full_answers", "drafts", needs="drafts"),
     "prd_coverage": _sheet("full_answers", "prd", needs="full_answers prd"),
-    "prd_revise": _sheet(
-        "full_answers", "prd", "coverage_gaps", "extra_fixes", needs="full_answers prd coverage_gaps"
-    ),
+    "prd_revise": _sheet("full_answers", "prd", "coverage_gaps", "extra_fixes", needs="full_answers prd coverage_gaps"),
     "beads_draft": _sheet(*_FILES, "prd", needs="prd"),
     "beads_vote": _sheet(*_FILES, "prd", "drafts", needs="drafts"),
     "beads_refine": _sheet(*_FILES, "prd", "drafts", needs="drafts"),

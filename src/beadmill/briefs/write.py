@@ -83,7 +83,9 @@ class Briefs:
 
     def repair(self, original: Brief, *, error: str, reply: str, shape: Shape[Any]) -> Brief:
         """The re-ask in the same conversation: what was wrong, the reply (≤ 50,000 characters), the form."""
-        heads = dict(field.split(": ", 1) for field in original.text.split("\n", 1)[0].split(" | ")[1:] if ": " in field)
+        heads = dict(
+            field.split(": ", 1) for field in original.text.split("\n", 1)[0].split(" | ")[1:] if ": " in field
+        )
         shown = PartText("previous_reply", reply[:REPLY_SHOWN])
         known = {name: heads.get(name, "").strip() for name in ("ticket", "seat", "turn")}
         return self.write(
@@ -179,7 +181,5 @@ def _environment(*folders: Path) -> SandboxedEnvironment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - the output is a prompt, not a page
+        autoescape=False,  # the output is a prompt, not a page
     )
-
-

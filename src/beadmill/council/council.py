@@ -61,22 +61,21 @@ class Council(Generic[D]):
 
         async def one(v: Visit, position: int) -> _Sat[D]:
             desk = self.desk(position, v)
+            draft: Draft[D] | None = None
             try:
                 draft = await work(desk)
             except (SeatOut, Blocked) as error:
                 if self.table.solo:
                     raise blocked_of(error) from error
                 out = error if isinstance(error, SeatOut) else SeatOut.of(error)
-                record, draft = self._out(desk, out), None
+                record = self._out(desk, out)
             else:
                 record = self._completed(desk, draft)
             await v.emit("drafted", self._event("drafted", seat=position, outcome=record.outcome))
             return _Sat(record, draft, v.scope)
 
         sat = await self.v.at("draft").map(range(len(self.table.seats)), one, key=seat_key)
-        await self.v.put(
-            CouncilDrafts(domain=self.domain.name, drafts=tuple(s.record for s in sat)), by=SYSTEM
-        )
+        await self.v.put(CouncilDrafts(domain=self.domain.name, drafts=tuple(s.record for s in sat)), by=SYSTEM)
         drafts = Drafts(tuple(s.draft for s in sat if s.draft is not None))
         missing = [(s.record.seat, s.record.outcome, s.record.error, s.scope) for s in sat if s.draft is None]
         self._quorum("draft", len(drafts.all), missing)
@@ -177,9 +176,7 @@ class Council(Generic[D]):
         await self._refined(counted.winner, done.value.changes, done.interventions)
         return done.value.document
 
-    async def _refined(
-        self, winner: int, changes: Sequence[Change], interventions: Sequence[Intervention]
-    ) -> None:
+    async def _refined(self, winner: int, changes: Sequence[Change], interventions: Sequence[Intervention]) -> None:
         record = CouncilRefined(
             domain=self.domain.name, winner=winner, changes=tuple(changes), interventions=tuple(interventions)
         )

@@ -17,7 +17,9 @@ def seats(settings: RunSettings) -> tuple[Seat, ...]:
         council = [first, *_without(council, first)]
     if not council:
         raise Blocked(
-            "NO_SEATS", "no agent is chosen for this run", next="choose at least one seat in the settings and start again"
+            "NO_SEATS",
+            "no agent is chosen for this run",
+            next="choose at least one seat in the settings and start again",
         )
     return tuple(Seat(c.agent, c.model, c.effort) for c in council[:MOST])
 

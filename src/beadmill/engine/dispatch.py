@@ -52,7 +52,6 @@ class Dispatcher:
     worker: str
     host: str = "local"
     slots: int = 16
-    on_put: Callable[[str], None] = lambda _run: None
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -154,7 +153,6 @@ class Dispatcher:
             loaded.graph,
             loaded.settings,
             loaded.work,
-            self.on_put,
         )
 
     def _load(self, conn: Connection, ref: VisitRef) -> Loaded:

@@ -43,8 +43,8 @@ async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *,
     """Turns until a reply. Raises TurnFailed with the recorded end when there is none."""
     row = act.known(name)
     if row is None:
-        end = await _turns(act, name, factory)
-        row = await act.record(name, "agent", encode_end(end), _ended_event(name, end))
+        last = await _turns(act, name, factory)
+        row = await act.record(name, "agent", encode_end(last), _ended_event(name, last))
     end = decode_end(await act.result(row))
     if isinstance(end, Replied):
         return end

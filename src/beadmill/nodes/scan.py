@@ -8,21 +8,18 @@ from pathlib import Path
 from typing import Protocol
 
 from beadmill.artifacts.reading.shapes import RELEVANT_FILES
-from beadmill.artifacts.relevant_files import RelevantFile, RelevantFiles
+from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import ScanReport
 from beadmill.briefs import Briefs
 from beadmill.council import implementer
 from beadmill.domain.machine import Phase
-from beadmill.domain.values import SYSTEM, Access, ArtifactRef, Brief, Outcome
+from beadmill.domain.values import SYSTEM, Access, Brief, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.engine.structured import Structured, structured
+from beadmill.errors import Blocked, Conflict, Refused, Unavailable
 from beadmill.nodes._planning import ticket_part
 from beadmill.processes.spec import AgentTask
 from beadmill.workspaces.worktrees import Tree
-
-MOST_FILES = 30
-MOST_CHARACTERS = 160_000  # rationale and preview of all files together
-_RANK = {"high": 0, "medium": 1, "low": 2}
 
 
 class Opener(Protocol):
@@ -46,16 +43,22 @@ class ScanNode:
     async def visit(self, v: Visit, _cfg: ScanConfig, /) -> Outcome:
         await v.phase(Phase.SCANNING_RELEVANT_FILES)
         work = v.work
-        tree = await v.step(
-            "tree", self.trees.open, work.repository, work.workspace, branch=work.branch, base=work.base
-        )
+        tree = await self._open(v)
         place = await v.put(report(tree), by=SYSTEM)
         found = await self._scan(v, tree)
-        files, dropped = trimmed(found.value)
-        done = files.model_copy(update={"ticket_id": work.key, "base_commit": tree.base_commit})
-        ref: ArtifactRef = await v.put(done, by=implementer(v.settings))
-        note = f"{len(done.files)} files" + (f", {dropped} of lowest relevance left out" if dropped else "")
-        return Outcome("ok", made=(place, ref), note=note)
+        files = found.value.model_copy(update={"ticket_id": work.key, "base_commit": tree.base_commit})
+        ref = await v.put(files, by=implementer(v.settings))
+        dropped = [one.detail for one in found.interventions if one.category == "dropped"]
+        return Outcome("ok", made=(place, ref), note="; ".join((f"{len(files.files)} files", *dropped)))
+
+    async def _open(self, v: Visit) -> Tree:
+        work = v.work
+        try:
+            return await v.step(
+                "tree", self.trees.open, work.repository, work.workspace, branch=work.branch, base=work.base
+            )
+        except (Refused, Unavailable, Conflict) as error:
+            raise Blocked(error.code, error.message, details=error.details, kept=error.kept, next=error.next) from error
 
     async def _scan(self, v: Visit, tree: Tree) -> Structured[RelevantFiles]:
         council = v.settings.council
@@ -83,21 +86,6 @@ class ScanNode:
 
 
 def report(tree: Tree) -> ScanReport:
-    return ScanReport(branch=tree.branch, base=tree.base, base_commit=tree.base_commit, tree=str(tree.path))
-
-
-def trimmed(found: RelevantFiles) -> tuple[RelevantFiles, int]:
-    """Each path once, high relevance first, at most 30 files and 160,000 characters; how many were left out.
-
-    The order within one relevance is the model's.
-    """
-    once = {file.path: file for file in reversed(found.files)}
-    ordered = sorted(reversed(once.values()), key=lambda file: _RANK[file.relevance])
-    kept: list[RelevantFile] = []
-    room = MOST_CHARACTERS
-    for file in ordered[:MOST_FILES]:
-        room -= len(file.rationale) + len(file.content_preview)
-        if room < 0:
-            break
-        kept.append(file)
-    return found.model_copy(update={"files": tuple(kept)}), len(once) - len(kept)
+    return ScanReport(
+        branch=tree.branch, base=tree.base, base_commit=tree.base_commit, tree=tree.path, notes=tree.warnings
+    )

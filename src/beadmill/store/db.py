@@ -122,8 +122,8 @@ class Store:
 
     def _write(self, fn: Callable[[Tx], T]) -> T:
         with self._engine.connect().execution_options(beadmill_write=True) as conn:
-            if not self.postgres:
-                conn.exec_driver_sql("BEGIN IMMEDIATE")
+            # One writer at a time on both databases: a park and what it waits for never miss each other.
+            conn.exec_driver_sql("SELECT pg_advisory_xact_lock(7420)" if self.postgres else "BEGIN IMMEDIATE")
             tx = Tx(conn, self.clock(), self.postgres)
             try:
                 result = fn(tx)

@@ -24,7 +24,7 @@ def _rubric(context: Context) -> tuple[str, ...]:
     """``rubric``, else the rubric of ``domain``, else none known."""
     domain = context.get("domain")
     given = names(context, "rubric")
-    return given or (RUBRICS[cast(Domain, domain)] if domain in RUBRICS else ())
+    return given or (RUBRICS[cast("Domain", domain)] if domain in RUBRICS else ())
 
 
 def _prepare(tree: Tree, context: Context, notes: Notes) -> Tree:

@@ -73,7 +73,7 @@ def _map(node: dict[str, Any]) -> dict[str, Any]:
     value = node.get("additionalProperties")
     if names:
         inner = _strict(value)
-        return closed({key: inner for key in names})
+        return closed(dict.fromkeys(names, inner))
     return {"type": "array", "items": _PAIR}
 
 

@@ -68,7 +68,7 @@ def answer(
     Raises NotFound; Missing (428) without an etag; Stale (409) when what is shown has changed since; Conflict (409)
     when somebody else answered; Invalid (400) for a choice or payload the gate does not take.
     """
-    row = _locked(tx, gate)
+    row = _row(tx, gate)
     known = decision(tx.conn, gate)
     if known is not None:
         if known.key == key:
@@ -95,9 +95,8 @@ def answer(
     return _decide(tx, gate, choice=choice, payload=payload, note=note, key=key, actor=actor)
 
 
-def _locked(tx: Tx, gate: str) -> sa.RowMapping:
-    query = sa.select(g).where(g.c.id == gate)
-    row = tx.run(query.with_for_update() if tx.postgres else query).mappings().first()
+def _row(tx: Tx, gate: str) -> sa.RowMapping:
+    row = tx.run(sa.select(g).where(g.c.id == gate)).mappings().first()
     if row is None:
         raise NotFound(f"There is no gate {gate}", code="GATE_NOT_FOUND")
     return row
@@ -144,7 +143,7 @@ def _violations(form: Json, payload: Json, where: str = "payload") -> Sequence[s
 
 
 def _decide(tx: Tx, gate: str, *, choice: str, payload: Json, note: str, key: str, actor: Actor) -> GateAnswer:
-    row = _locked(tx, gate)
+    row = _row(tx, gate)
     tx.run(
         sa.insert(d).values(
             gate_id=gate,
@@ -184,7 +183,7 @@ def _forget(tx: Tx, row: sa.RowMapping) -> None:
 def rebind(tx: Tx, gate: str, old: ArtifactRef, new: ArtifactRef, *, actor: Actor) -> str:
     """A saved edit takes the place of what an open gate shows. Returns the new etag. Raises Conflict when it is not
     open or does not show ``old`` any more."""
-    row = _locked(tx, gate)
+    row = _row(tx, gate)
     shows = _refs(row["shows"])
     if row["state"] != "open":
         raise Conflict("This gate was already answered", code="GATE_CLOSED", kept="the edit was not saved")

@@ -17,9 +17,8 @@ r, v, w, g, t = tables.runs, tables.visits, tables.waits, tables.gates, tables.t
 
 
 def run_row(tx: Tx, run: str) -> sa.RowMapping:
-    """The run, locked against other writers (PostgreSQL; on SQLite the transaction itself is the lock)."""
-    query = sa.select(r).where(r.c.id == run)
-    found = tx.run(query.with_for_update() if tx.postgres else query).mappings().first()
+    """Raises NotFound."""
+    found = tx.run(sa.select(r).where(r.c.id == run)).mappings().first()
     if found is None:
         raise NotFound(f"There is no run {run}", code="RUN_NOT_FOUND")
     return found
@@ -64,14 +63,15 @@ def make_ready(tx: Tx, visit: str) -> bool:
 
 
 def owned(tx: Tx, visit: str, owner: str) -> bool:
-    """Does this activation still own its visit? Locks the row on PostgreSQL."""
+    """Does this activation still own its visit?"""
     query = sa.select(v.c.id).where(v.c.id == visit, v.c.owner == owner, v.c.state == VisitState.RUNNING)
-    return tx.run(query.with_for_update() if tx.postgres else query).first() is not None
+    return tx.run(query).first() is not None
 
 
-def woken(tx: Tx, kind: str, key: str) -> list[str]:
-    """Marks every visit ready that waits for this."""
-    visits = [row[0] for row in tx.run(sa.select(w.c.visit_id).where(w.c.kind == kind, w.c.key == key))]
+def woken(tx: Tx, kind: str, key: str, *, prefix: bool = False) -> list[str]:
+    """Marks every visit ready that waits for this (lease keys carry their limit: there the key is a prefix)."""
+    wanted = w.c.key.startswith(key, autoescape=True) if prefix else w.c.key == key
+    visits = [row[0] for row in tx.run(sa.select(w.c.visit_id).where(w.c.kind == kind, wanted).distinct())]
     return [visit for visit in visits if make_ready(tx, visit)]
 
 

@@ -14,8 +14,9 @@ from beadmill.domain.values import Actor, Event, Json
 from beadmill.errors import Conflict
 from beadmill.store import tables
 from beadmill.store.db import Tx
-from beadmill.store.journal import moves, tokens
+from beadmill.store.journal import leases, moves, tokens
 
+OPEN = [state for state in VisitState if state.open]
 r, v, t, w, g = tables.runs, tables.visits, tables.tickets, tables.waits, tables.gates
 
 
@@ -88,7 +89,7 @@ def end(tx: Tx, run: str, to: RunState, *, actor: Actor) -> bool:
     }.get(to)
     if ticket is not None:
         tx.run(sa.update(t).where(t.c.run_id == run).values(state=ticket, updated=tx.now))
-    tx.run(sa.delete(tables.leases).where(tables.leases.c.holder == run))
+    leases.free(tx, run)
     moves.project(tx, run, actor=actor)
     return True
 
@@ -141,7 +142,7 @@ def fence(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> tuple[str, ...
 
 def cancel(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> None:
     """Second half, after the proven stop: visits canceled, gates withdrawn, run and ticket canceled."""
-    for (visit,) in tx.run(sa.select(v.c.id).where(v.c.run_id == run, v.c.state == VisitState.PARKED)).all():
+    for (visit,) in tx.run(sa.select(v.c.id).where(v.c.run_id == run, v.c.state.in_(OPEN))).all():
         tokens.close_visit(tx, visit, VisitState.CANCELED)
     if reason:
         tx.emit(Event("run.reason", {"reason": reason}), run=run, actor=actor)

@@ -14,10 +14,10 @@ from beadmill.errors import Superseded
 from beadmill.store import tables
 from beadmill.store.blobs import insert_ignore, put_blob
 from beadmill.store.db import Tx
-from beadmill.store.journal import moves, visits
+from beadmill.store.journal import leases, moves, visits
 from beadmill.store.journal.visits import Wait
 
-s, r, ls = tables.sessions, tables.runs, tables.leases
+s, r = tables.sessions, tables.runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ def open_session(tx: Tx, visit: str, owner: str, opening: Opening, *, phase: Pha
     visits.set_phase(tx, visit, phase)
     if tx.run(sa.select(r.c.hold).where(r.c.id == run)).scalar() != Hold.NONE:
         return Wait("hold", run)
-    if opening.slots and not take_lease(
+    if opening.slots and not leases.take(
         tx, "agent_slots", opening.pool, opening.token, limit=opening.slots, host=opening.host
     ):
-        return Wait("lease", f"agent_slots/{opening.pool}")
+        return Wait("lease", f"agent_slots/{opening.pool}:{opening.slots}")
     values = {
         "token": opening.token,
         "run_id": run,
@@ -82,27 +82,6 @@ def open_session(tx: Tx, visit: str, owner: str, opening: Opening, *, phase: Pha
         ticket=moves.ticket_key(tx, run),
     )
     return None
-
-
-def take_lease(tx: Tx, kind: str, resource: str, holder: str, *, limit: int, host: str) -> bool:
-    """A place among ``limit``; a holder that has one keeps it."""
-    if tx.postgres:  # two processes must not count at the same time
-        tx.run(sa.text("select pg_advisory_xact_lock(hashtext(:k))"), {"k": f"{kind}/{resource}"})
-    mine = sa.select(ls.c.holder).where(ls.c.kind == kind, ls.c.resource == resource)
-    holders = {x[0] for x in tx.run(mine)}
-    if holder in holders:
-        return True
-    if len(holders) >= limit:
-        return False
-    tx.run(sa.insert(ls).values(kind=kind, resource=resource, holder=holder, host=host, taken=tx.now))
-    return True
-
-
-def free_leases(tx: Tx, holder: str) -> None:
-    """The places go back, and whoever waits for one may try again."""
-    gone = tx.run(sa.delete(ls).where(ls.c.holder == holder).returning(ls.c.kind, ls.c.resource)).all()
-    for row in gone:
-        moves.woken(tx, "lease", f"{row.kind}/{row.resource}")
 
 
 def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool:
@@ -143,7 +122,7 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool
         visit=row.visit_id,
         ticket=moves.ticket_key(tx, row.run_id),
     )
-    free_leases(tx, token)
+    leases.free(tx, token)
     moves.woken(tx, "session", token)
     moves.project(tx, row.run_id)
     return True

@@ -16,7 +16,7 @@ from beadmill.store import tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import gates, moves, runs, tokens
 
-r, v, w, s = tables.runs, tables.visits, tables.waits, tables.sessions
+r, v, w, s, ls = tables.runs, tables.visits, tables.waits, tables.sessions, tables.leases
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,6 +82,11 @@ def _happened(tx: Tx, run: str, wait: Wait) -> bool:
         return tx.run(sa.select(s.c.token).where(s.c.token == wait.key, s.c.ended.is_not(None))).first() is not None
     if wait.kind == "time":
         return wait.at is not None and wait.at <= tx.now
+    if wait.kind == "lease":
+        name, _, limit = wait.key.rpartition(":")
+        kind, _, resource = name.partition("/")
+        held = sa.select(sa.func.count()).select_from(ls).where(ls.c.kind == kind, ls.c.resource == resource)
+        return int(tx.run(held).scalar_one()) < int(limit)
     if wait.kind == "hold":
         return tx.run(sa.select(r.c.hold).where(r.c.id == run)).scalar() == Hold.NONE
     return False
