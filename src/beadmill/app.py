@@ -122,13 +122,14 @@ class House:
         self.store.close()
 
 
-def build(settings: Settings) -> House:
-    """Opens nothing yet: ``House.open`` does."""
+def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> House:
+    """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
+    (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
     catalog = Catalog(settings.agents)
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
     trees = Worktrees()
-    nodes = build_nodes(settings, store, catalog, trees)
+    nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
     engine = Dispatcher(store, sessions, nodes, graph_of, worker=f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
     ports = Ports(
         settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
