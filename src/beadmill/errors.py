@@ -10,7 +10,7 @@ BeadmillError                     what happened, what was kept, what to do next
 ├── Unprocessable      (422)      well-formed, yet not a valid document
 ├── Unavailable        (503)      something outside is not there (agent, forge, database)
 └── Blocked                       a node cannot go on: the engine opens a blocked gate
-    └── TurnFailed                an agent session ended without a reply (engine/visit.py raises it)
+    └── TurnFailed                an agent session or a command batch ended without a result; ``end`` says how
 
 Signals of the engine are BaseExceptions, so node code cannot swallow them: Parked, Superseded.
 """
@@ -116,6 +116,27 @@ class Blocked(BeadmillError):
         super().__init__(message or code, code=code, details=details, kept=kept, next=next)
         self.forget = forget
         self.continuable = continuable
+
+
+class TurnFailed(Blocked):
+    """``end`` is the recorded end (domain/ended.py): Lapsed, Stopped, Failed or Limited; Lost for a batch."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        end: Any,
+        forget: tuple[str, ...] = (),
+        continuable: bool = False,
+        details: Mapping[str, Any] | None = None,
+        kept: str = "",
+        next: str = "",  # noqa: A002 - the envelope's word
+    ) -> None:
+        super().__init__(
+            code, message, forget=forget, continuable=continuable, details=details, kept=kept, next=next
+        )
+        self.end = end
 
 
 class Parked(BaseException):
