@@ -46,17 +46,19 @@ class Place:
 
 def ticket() -> dict[str, Any]:
     """Title, description, acceptance and priority of the ticket."""
-    return _json(HERE / "ticket.json")
+    fields: dict[str, Any] = _json(HERE / "ticket.json")
+    return fields
 
 
 def answers() -> dict[str, dict[str, Any]]:
     """What the person says, by question: ``selected`` option ids, ``text``, or ``skip`` with its reason."""
-    return _json(HERE / "answers.json")
+    said: dict[str, dict[str, Any]] = _json(HERE / "answers.json")
+    return said
 
 
 def scenario() -> dict[str, Any]:
     """The scenario as the player reads it: every file that a step names is put in its place."""
-    whole = _json(SCENARIO / "scenario.json")
+    whole: dict[str, Any] = _json(SCENARIO / "scenario.json")
     for reply in whole["replies"]:
         reply["steps"] = [_inlined(step) for step in reply["steps"]]
     return whole
