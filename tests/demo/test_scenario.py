@@ -82,8 +82,8 @@ def test_the_answers_fit_the_questions_and_one_is_skipped() -> None:
         options |= {q.id: {option.id for option in q.options} for q in turn.questions}
     said = material.answers()
     assert list(said) == list(options)
-    assert [q for q in said if "skip" in said[q]] == ["Q03"]
-    assert [q for q, one in said.items() if not set(one.get("selected", [])) <= options[q]] == []
+    assert [q for q in said if said[q].get("skipped")] == ["Q03"]
+    assert [q for q, one in said.items() if not set(one.get("selected_option_ids", [])) <= options[q]] == []
 
 
 def test_every_seat_fills_the_skipped_answer_in_its_own_way() -> None:

@@ -51,7 +51,7 @@ def ticket() -> dict[str, Any]:
 
 
 def answers() -> dict[str, dict[str, Any]]:
-    """What the person says, by question: ``selected`` option ids, ``text``, or ``skip`` with its reason."""
+    """What the person says, by question, in the form of the API: options, free text, or skipped with a reason."""
     said: dict[str, dict[str, Any]] = _json(HERE / "answers.json")
     return said
 
