@@ -15,9 +15,9 @@ from beadmill.artifacts.base import KINDS, Document
 from beadmill.artifacts.reading.fit import Fit
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.pipeline import told
-from beadmill.artifacts.reading.tree import BadText, Work, from_yaml as tree_from_yaml
+from beadmill.artifacts.reading.tree import BadText, Work
+from beadmill.artifacts.reading.tree import from_yaml as tree_from_yaml
 from beadmill.errors import NotFound, Unprocessable
-
 
 _ODD = re.compile(
     r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -47,7 +47,7 @@ def dump(value: Any) -> str:
     """Any JSON value as block YAML."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
-    yaml.default_flow_style = False
+    yaml.default_flow_style = False  # type: ignore[assignment]
     yaml.sort_base_mapping_type_on_output = False
     yaml.allow_unicode = True
     yaml.width = 120
