@@ -288,7 +288,16 @@ def _begin(tx: Tx, plan: _Plan, actor: Actor) -> None:
 
 
 COUNCILS = frozenset({"interview", "prd", "beads"})
-ASKING = COUNCILS | {"agent", "scan", "setup", "build", "verify", "qa", "integrate", "pull_request"}  # node kinds that ask an agent
+ASKING = COUNCILS | {
+    "agent",
+    "scan",
+    "setup",
+    "build",
+    "verify",
+    "qa",
+    "integrate",
+    "pull_request",
+}  # node kinds that ask an agent
 
 
 def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
