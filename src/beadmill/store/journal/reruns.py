@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from beadmill.domain import flow
 from beadmill.domain.flow import Key, Past
 from beadmill.domain.machine import RunState, VisitState
 from beadmill.domain.sop import Graph
-from beadmill.domain.values import Actor
+from beadmill.domain.values import Actor, VisitRef
 from beadmill.errors import Conflict, NotFound
 from beadmill.store import tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import moves, runs, tokens
 
-v, a, b, c = tables.visits, tables.artifacts, tables.bead_attempts, tables.changes
+r, v, a, b, c = tables.runs, tables.visits, tables.artifacts, tables.bead_attempts, tables.changes
 
 
 def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: Actor) -> None:
     """The old run is superseded. Raises NotFound (no such node), Conflict (still live, or its change is merged)."""
+    refuse(tx.conn, run, graph, target)
     row = moves.run_row(tx, run)
-    _refuse(tx, row, graph, target)
-    keep = flow.kept(graph, tokens.past(tx, run), target)
+    keep = flow.kept(graph, tokens.past(tx.conn, run), target)
     runs.end(tx, run, RunState.SUPERSEDED, actor=actor)
     runs.start(
         tx,
@@ -41,7 +42,7 @@ def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: A
     _copy_visits(tx, run, new_run, keep)
     _copy_artifacts(tx, run, new_run, keep)
     _copy_attempts(tx, run, new_run, keep)
-    tokens.apply(tx, new_run, _restart(graph, tokens.past(tx, new_run), target), comment="rerun")
+    tokens.apply(tx, new_run, _restart(graph, tokens.past(tx.conn, new_run), target), comment="rerun")
     moves.project(tx, new_run, actor=actor)
 
 
@@ -49,15 +50,24 @@ def _restart(graph: Graph, kept: Sequence[Past], target: str) -> flow.Moves:
     return flow.send_back(graph, kept, target) if kept else flow.begin(graph)
 
 
-def _refuse(tx: Tx, row: sa.RowMapping, graph: Graph, target: str) -> None:
+def refuse(conn: Connection, run: str, graph: Graph, target: str) -> None:
+    """Raises NotFound and Conflict as ``rerun`` does; nothing is changed."""
+    state = conn.execute(sa.select(r.c.state).where(r.c.id == run)).scalar()
+    if state is None:
+        raise NotFound(f"There is no run {run}", code="RUN_NOT_FOUND")
     if target not in graph.nodes:
         raise NotFound(f"The SOP has no node {target}", code="NODE_NOT_FOUND")
-    if row["state"] == RunState.ACTIVE:
+    if state == RunState.ACTIVE:
         raise Conflict("The run is still going on", code="RUN_ACTIVE", next="send it back, or cancel it first")
-    if row["state"] == RunState.SUPERSEDED:
+    if state == RunState.SUPERSEDED:
         raise Conflict("Another run took over already", code="RUN_SUPERSEDED", next="rerun that one")
-    if tx.run(sa.select(c.c.state).where(c.c.run_id == row["id"])).scalar() == "merged":
+    if conn.execute(sa.select(c.c.state).where(c.c.run_id == run)).scalar() == "merged":
         raise Conflict("Its change is merged: a new ticket is the way on", code="CHANGE_MERGED")
+
+
+def kept(conn: Connection, run: str, graph: Graph, target: str) -> tuple[str, ...]:
+    """Ids of the visits that a rerun from ``target`` keeps."""
+    return tuple(tokens.visit_id(run, key) for key in flow.kept(graph, tokens.past(conn, run), target))
 
 
 def _copy_visits(tx: Tx, old: str, new: str, keep: Sequence[Key]) -> None:
@@ -76,7 +86,7 @@ def _copy_visits(tx: Tx, old: str, new: str, keep: Sequence[Key]) -> None:
 
 
 def _key(visit: str) -> Key:
-    ref = tokens.VisitRef.parse(visit)
+    ref = VisitRef.parse(visit)
     return ref.node, ref.n
 
 
