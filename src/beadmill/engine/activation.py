@@ -33,7 +33,6 @@ class Activation:
     graph: Graph
     settings: RunSettings
     work: Work
-    on_put: Callable[[str], None]
     pending: Phase | None = None
     seen: set[str] = field(default_factory=set)
     entered: set[str] = field(default_factory=set)  # session tokens this activation re-entered (rule 15)

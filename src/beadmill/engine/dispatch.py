@@ -19,7 +19,7 @@ from beadmill.engine.activation import Activation
 from beadmill.engine.port import Node, Work
 from beadmill.engine.visit import NamedVisit
 from beadmill.engine.watch import Watcher
-from beadmill.errors import Blocked, Parked, Superseded
+from beadmill.errors import BeadmillError, Blocked, Parked, Superseded
 from beadmill.processes.contract import Sessions
 from beadmill.settings import RunSettings
 from beadmill.store import tables
@@ -52,7 +52,6 @@ class Dispatcher:
     worker: str
     host: str = "local"
     slots: int = 16
-    on_put: Callable[[str], None] = lambda _run: None
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -154,7 +153,6 @@ class Dispatcher:
             loaded.graph,
             loaded.settings,
             loaded.work,
-            self.on_put,
         )
 
     def _load(self, conn: Connection, ref: VisitRef) -> Loaded:
@@ -211,6 +209,8 @@ class Dispatcher:
 
 
 def _internal(error: Exception) -> Blocked:
+    if isinstance(error, BeadmillError):  # something outside said no: its own words, not ours
+        return Blocked(error.code, error.message, details=error.details, kept=error.kept, next=error.next)
     details: dict[str, Json] = {"traceback": "".join(traceback.format_exception(error))[-8000:]}
     return Blocked(
         "INTERNAL",

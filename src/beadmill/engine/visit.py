@@ -153,7 +153,6 @@ class NamedVisit:
     async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
         author = f"seat:{by}" if isinstance(by, Seat) else str(by)
         ref = await self._act.write(lambda tx: self._put(tx, doc, author, parent))
-        self._act.on_put(self.ref.run)
         crashpoints.reach(f"after {self.ref.node}/put {doc.kind}")
         return ref
 

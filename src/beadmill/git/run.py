@@ -157,26 +157,21 @@ async def discover(path: Path) -> Repo:
 
     Raises GitFailed when ``path`` is not inside a repository.
     """
-    command = [_program(), *(part for setting in CONFIG for part in ("-c", setting)), "-C", str(path), "rev-parse"]
-    command += ["--path-format=absolute", "--git-dir", "--git-common-dir", "--is-bare-repository"]
+    git_dir, common, bare = (await _ask(path, "--git-dir", "--git-common-dir", "--is-bare-repository")).rsplit("\n", 2)
+    if bare == "true":
+        return Repo(Path(git_dir), None)
+    top = await _ask(path, "--show-toplevel")
+    return Repo(Path(git_dir), Path(top), Path(common) if common != git_dir else None)
+
+
+async def _ask(path: Path, *what: str) -> str:
+    options = [part for setting in CONFIG for part in ("-c", setting)]
+    command = [_program(), *options, "-C", str(Path.cwd() / path), "rev-parse", "--path-format=absolute", *what]
     env = {name: os.environ[name] for name in PASSED if name in os.environ} | FIXED
     done = await _run(command, env, data=None, cwd=Path("/"), timeout=30, verb="rev-parse")
     if done.code:
         raise failed("rev-parse", done)
-    git_dir, common, bare = done.text.rsplit("\n", 2)
-    if bare == "true":
-        return Repo(Path(git_dir), None)
-    top = await _run(
-        [*command[:-4], "--path-format=absolute", "--show-toplevel"],
-        env,
-        data=None,
-        cwd=Path("/"),
-        timeout=30,
-        verb="rev-parse",
-    )
-    if top.code:
-        raise failed("rev-parse", top)
-    return Repo(Path(git_dir), Path(top.text), Path(common) if common != git_dir else None)
+    return done.text
 
 
 def _program() -> str:

@@ -60,11 +60,8 @@ async def ask(repo: Repo) -> Remote:
 
 async def resolve(repo: Repo, wanted: str, remote: Remote) -> Base:
     """The base, fetched. Offline, the newest local copy of it, with a warning. Raises Refused, Unavailable."""
-    name = wanted.removeprefix(f"{REMOTE}/") if remote.heads is None or wanted not in remote.heads else wanted
-    name = name or await default_branch(repo, remote)
+    name = await named(repo, wanted, remote)
     if remote.heads is not None:
-        if name not in remote.heads:
-            raise _missing(name, remote.heads)
         try:
             return Base(name, await fetch(repo, name))
         except Unavailable as error:
@@ -76,6 +73,15 @@ async def resolve(repo: Repo, wanted: str, remote: Remote) -> Base:
         )
     warning = f"{remote.reason}; working from the local copy of {name} at {commit[:12]}"
     return Base(name, commit, (warning,))
+
+
+async def named(repo: Repo, wanted: str, remote: Remote) -> str:
+    """The base's name on the remote; ``origin/main`` means ``main``. Raises Refused when the remote has no such branch."""
+    name = wanted.removeprefix(f"{REMOTE}/") if remote.heads is None or wanted not in remote.heads else wanted
+    name = name or await default_branch(repo, remote)
+    if remote.heads is not None and name not in remote.heads:
+        raise _missing(name, remote.heads)
+    return name
 
 
 async def default_branch(repo: Repo, remote: Remote) -> str:

@@ -108,17 +108,7 @@ class Worktrees:
         wanted = commits.check_paths(paths)
         async with acting(tree) as repo:
             await undoing.save(repo, tree.undo_prefix, why="restore paths", scratch=tree.scratch)
-            there = await repo.git("ls-tree", "-r", "-z", "--name-only", commit, "--", *wanted)
-            present = set(there.fields)
-            crashpoints.reach("git.reset")
-            for path in (path for path in wanted if path not in present):
-                _delete(Path(tree.path), path)
-            gone = [path for path in wanted if path not in present]
-            await repo.git("update-index", "-z", "--force-remove", "--stdin", input=z(gone))
-            if present:
-                flags = ("--pathspec-from-file=-", "--pathspec-file-nul")
-                await repo.git("checkout", "--quiet", commit, *flags, input=z(sorted(present)))
-            crashpoints.reach("git.reset")
+            await bring(repo, commit, wanted)
 
     async def stash_apply(self, tree: Tree, undo_ref: str) -> None:
         """The exact state of an undo ref: branch tip, index, files. What is there now is kept first.
@@ -218,6 +208,23 @@ async def show_flags(repo: Repo) -> None:
 async def found(repo: Repo, trailers: Mapping[str, str], *, since: str, until: str) -> str:
     key = trailers.get(commits.KEY, "")
     return await commits.by_key(repo, key, since=since, until=until) if key else ""
+
+
+async def bring(repo: Repo, commit: str, paths: Sequence[str]) -> None:
+    """These paths, in index and files, as in ``commit``. The caller has kept the state."""
+    assert repo.work_tree is not None
+    if not paths:
+        return
+    there = set((await repo.git("ls-tree", "-r", "-z", "--name-only", commit, "--", *paths)).fields)
+    gone = [path for path in paths if path not in there]
+    crashpoints.reach("git.reset")
+    for path in gone:
+        _delete(repo.work_tree, path)
+    await repo.git("update-index", "-z", "--force-remove", "--stdin", input=z(gone))
+    if there:
+        flags = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        await repo.git("checkout", "--quiet", commit, *flags, input=z(sorted(there)))
+    crashpoints.reach("git.reset")
 
 
 def _delete(root: Path, path: str) -> None:
