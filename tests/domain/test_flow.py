@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.domain.flow_world import World, graph
 
 from beadmill.domain.flow import Moves, Past, Start, advance, begin, kept, sealed_by, send_back, stuck, targets
 from beadmill.domain.machine import VisitState
 from beadmill.domain.sop import Edge, Graph, NodeDef
 from beadmill.errors import Conflict, NotFound
+from tests.domain.flow_world import World, graph
 
 DIAMOND = ("a ok b", "a ok c", "b ok d", "c ok d")
 OK = dict.fromkeys("abcdex", "ok")
