@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flow_world import FLOW, World, copy, downstream, expected_end, upstream, worlds
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.domain.flow_world import FLOW, World, copy, downstream, expected_end, upstream, worlds
 
 from beadmill.domain.flow import Past, advance, kept, stuck
 from beadmill.domain.machine import VisitState

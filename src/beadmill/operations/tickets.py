@@ -268,6 +268,8 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
         workspace=str(ports.settings.workspace_root / row.short / row.key),
         branch=f"beadmill/{row.key}",
         base=project.base,
+        forge=project.forge,
+        remote=project.remote,
     )
     return _Plan(row, f"{row.key}-r{count + 1}", sop, settings, work)
 
@@ -288,13 +290,22 @@ def _begin(tx: Tx, plan: _Plan, actor: Actor) -> None:
 
 
 COUNCILS = frozenset({"interview", "prd", "beads"})
-AGENTLESS = frozenset({"script", "gate", "sop"})
+ASKING = COUNCILS | {
+    "agent",
+    "scan",
+    "setup",
+    "build",
+    "verify",
+    "qa",
+    "integrate",
+    "pull_request",
+}  # node kinds that ask an agent
 
 
 def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
     """A council needs two seats unless it is solo; whatever asks an agent needs one."""
     seats = settings.council.seats
-    if kinds <= AGENTLESS:
+    if not kinds & ASKING:
         return
     needed = 2 if kinds & COUNCILS and settings.council.mode == "council" else 1
     if len(seats) < needed:

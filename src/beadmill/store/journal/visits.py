@@ -119,7 +119,7 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
         visit=visit,
         ticket=ticket,
     )
-    found = flow.advance(graph, tokens.past(tx, row.run_id), (row.node, row.n), outcome.edge)
+    found = flow.advance(graph, tokens.past(tx.conn, row.run_id), (row.node, row.n), outcome.edge)
     if found.exhausted is not None:
         _exhausted(tx, visit, found.exhausted.target, found.exhausted.max_visits)
     else:
