@@ -149,7 +149,11 @@ async def summary(api: Api, last: Look, wall: float) -> dict[str, Any]:
     return {
         "ticket": KEY,
         "status": last.status,
-        "change": {"state": change.get("state", ""), "sha": change.get("merge_sha"), "branch": change.get("branch", "")},
+        "change": {
+            "state": change.get("state", ""),
+            "sha": change.get("merge_sha"),
+            "branch": change.get("branch", ""),
+        },
         "visits": len(run.get("visits", ())),
         "beads": {"done": done, "total": len(last.beads)},
         "retries": sum(bead["attempts"] for bead in last.beads) - done,
