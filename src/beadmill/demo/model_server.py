@@ -133,8 +133,8 @@ class Answer:
         self.id = uuid.uuid4().hex[:16]
         self.model = transcript.model
         self.items: list[Mapping[str, Json]] = []
-        reads = sum(map(estimate_tokens, transcript.briefs)) + sum(estimate_tokens(o) for _, o in transcript.outputs)
-        self._input, self._cached = reads, reads if transcript.step else 0
+        reads = [estimate_tokens(text) for text in (*transcript.briefs, *(o for _, o in transcript.outputs))]
+        self._input, self._cached = sum(reads), sum(reads[:-1])  # a provider has seen all but the newest part
 
     def say(self, text: str) -> None:
         content = [{"type": "output_text", "text": text, "annotations": []}]

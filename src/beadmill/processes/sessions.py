@@ -51,8 +51,8 @@ class Adapter:
 class _Pause:
     """Looks often at first, then less."""
 
-    def __init__(self) -> None:
-        self._next, self._longest = _POLL
+    def __init__(self, longest: float = _POLL[1]) -> None:
+        self._next, self._longest = _POLL[0], longest
 
     async def __call__(self) -> None:
         await asyncio.sleep(self._next)
@@ -130,7 +130,7 @@ class FolderSession:
         try:
             async with asyncio.timeout(STOP_PATIENCE):
                 await self.order(Stop(reason))
-                pause = _Pause()
+                pause = _Pause(0.02)
                 while self.live():
                     await pause()
         except (TimeoutError, Unavailable):
@@ -233,7 +233,7 @@ class FolderSessions:
     async def _start(self, session: FolderSession, spec: Mapping[str, Json]) -> None:
         process = _launch(session, spec["adapter"] or {})
         crashpoints.reach("session.spawned")
-        patience, pause = time.monotonic() + START_PATIENCE, _Pause()
+        patience, pause = time.monotonic() + START_PATIENCE, _Pause(0.02)
         while True:
             gone = process.poll() is not None
             if (session.folder / "started").exists():
