@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -131,6 +132,8 @@ class Bench:
 
     @classmethod
     def make(cls, home: Path, repository: Path) -> Bench:
+        put(repository, {".gitignore": "__pycache__/\n"})
+        publish(repository)
         store = Store(f"sqlite:///{home / 'journal.db'}")
         store.migrate()
         host = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
@@ -337,6 +340,12 @@ def put(root: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
+
+
+def publish(repository: Path) -> None:
+    """Commits everything in the user's checkout and pushes it: what a person does before a run."""
+    for args in (["add", "."], ["commit", "-qm", "more"], ["push", "-q", "origin", "main"]):
+        subprocess.run(["git", "-C", str(repository), *args], check=True)
 
 
 def lapses(task: AgentTask) -> Ended:
