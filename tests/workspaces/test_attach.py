@@ -33,7 +33,7 @@ async def test_a_folder_inside_means_the_whole_checkout(repo: Path) -> None:
 
 
 async def test_odd_paths_work(repo: Path, tmp_path: Path) -> None:
-    odd = repo.rename(tmp_path / "a b ü 中文")
+    odd = repo.rename(tmp_path / "a b ü 中文")  # noqa: ASYNC240
     found = await attach.inspect(odd)
     assert (found.path, found.problems) == (str(odd), ())
 
