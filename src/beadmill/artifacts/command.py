@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -10,22 +11,53 @@ from beadmill.domain.command import CommandSpec
 
 
 def read_command(value: Any) -> Any:
-    """A mapping becomes a CommandSpec; a plain string is a legacy shell command (reference §4.2)."""
+    """A mapping becomes a CommandSpec; a plain string is a legacy shell command (reference §4.2).
+
+    ``env`` may also be a list of ``{name, value}``, the spelling of the strict JSON Schema. Raises ValueError.
+    """
     if isinstance(value, CommandSpec):
         return value
     if isinstance(value, str):
         return CommandSpec(mode="shell", script=value)
     if not isinstance(value, dict):
         raise ValueError("a command is a mapping with mode, or a shell line")  # noqa: TRY004 - pydantic wants ValueError
-    data = {("timeout_ms" if k == "timeoutMs" else k): v for k, v in value.items() if v is not None}
+    data = {("timeout_ms" if k == "timeoutMs" else k): v for k, v in value.items() if v not in (None, "")}
     data.setdefault("mode", "shell" if "script" in data else "process")
     unknown = data.keys() - set(CommandSpec.__dataclass_fields__)
     if unknown:
         raise ValueError(f"unknown keys {sorted(unknown)}")
-    if not isinstance(data.get("args", []), (list, tuple)) or not all(isinstance(a, str) for a in data.get("args", [])):
-        raise ValueError("args: a list of strings")
-    data["args"] = tuple(data.get("args", ()))
+    if data["mode"] not in ("process", "shell") or data.get("shell", "posix") != "posix":
+        raise ValueError("mode: process or shell; shell: posix")
+    data |= {"args": _args(data.get("args", ())), "env": _env(data.get("env", {}))}
+    if "timeout_ms" in data:
+        data["timeout_ms"] = _milliseconds(data["timeout_ms"])
+    if not all(isinstance(data.get(key, ""), str) for key in ("program", "script", "cwd")):
+        raise ValueError("program, script and cwd are strings")
     return CommandSpec(**data)
+
+
+def _args(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
+        raise ValueError("args: a list of strings")
+    return tuple(value)
+
+
+def _env(value: Any) -> dict[str, str]:
+    if isinstance(value, (list, tuple)) and all(
+        isinstance(one, dict) and one.keys() == {"name", "value"} for one in value
+    ):
+        value = {one["name"]: one["value"] for one in value}
+    if not isinstance(value, Mapping) or not all(isinstance(x, str) for pair in value.items() for x in pair):
+        raise ValueError("env: a mapping of strings")
+    return dict(value)
+
+
+def _milliseconds(value: Any) -> int:
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 12:
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("timeoutMs: a whole number of milliseconds")
+    return value
 
 
 def write_command(spec: CommandSpec) -> dict[str, Any]:
