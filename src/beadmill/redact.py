@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
-
-from beadmill.domain.values import Json
+from typing import Any, Final
 
 MASK: Final = "[redacted]"
 HOLD: Final = 65_536  # bytes of an unfinished line kept back before it is scrubbed in pieces
@@ -82,11 +80,11 @@ class Redactor:
                 text = pattern.sub(MASK, text)
         return text
 
-    def json(self, value: Json) -> Json:
+    def json(self, value: Any) -> Any:
         """Keys are kept; every string below is scrubbed and cleaned."""
         return _strings(value, lambda text: clean(self.text(text)))
 
-    def work(self, value: Json) -> Json:
+    def work(self, value: Any) -> Any:
         """For what an agent made: only known secrets go, since an example key in a document is not a leak."""
         return _strings(value, lambda text: clean(self._known_out(text)))
 
@@ -99,7 +97,7 @@ class Redactor:
         return text[-limit:].decode("utf-8", "ignore")
 
 
-def _strings(value: Json, change: Callable[[str], str]) -> Json:
+def _strings(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

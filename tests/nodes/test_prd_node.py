@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.nodes.fakes import Journal, Waiting, decide, drive, edit, header, seats, table
-from tests.nodes.replies import CLEAN, GAP, GAPS, interview, prd, prepared, resolution, votes
+from fakes import Journal, Waiting, decide, drive, edit, header, seats, table
+from planning_replies import CLEAN, GAP, GAPS, interview, prd, prepared, resolution, votes
 
 from beadmill.artifacts.council import CouncilDrafts, CouncilVotes, Coverage
 from beadmill.artifacts.interview import FullAnswers

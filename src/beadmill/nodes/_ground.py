@@ -68,7 +68,8 @@ class Ground:
 
     async def escaped(self, tree: Tree, start: Start) -> tuple[str, ...]:
         """What changed in the user's checkout since the try began. People work there too: a warning, no verdict."""
-        return tuple(compare(start.checkout, await snapshot(tree.repository, ours=(tree.branch,))))
+        changes = compare(start.checkout, await snapshot(tree.repository, ours=(tree.branch,)))
+        return tuple(f"in the checkout, {change}" for change in changes)
 
     async def land(
         self, tree: Tree, bead: Bead, start: Start, paths: tuple[str, ...], inputs: tuple[str, ...], *, key: str = ""

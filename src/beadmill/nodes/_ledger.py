@@ -17,7 +17,7 @@ async def book(
     for n, run in enumerate(runs):
         await ledger.check(
             visit.run,
-            str(visit),
+            visit,
             bead=bead,
             purpose=run.purpose,
             result=result_of(run),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.nodes.fakes import Journal, header
+from fakes import Journal, header
 
 from beadmill.artifacts.interview import Answer, Interview, InterviewQuestion
 from beadmill.artifacts.prd import Prd
