@@ -16,7 +16,7 @@ from planning_replies import (
     votes,
 )
 
-from beadmill.artifacts.council import Coverage, CouncilVotes
+from beadmill.artifacts.council import CouncilVotes, Coverage
 from beadmill.artifacts.interview import Answer, Interview, InterviewSession
 from beadmill.briefs import Briefs
 from beadmill.domain.ended import Ended

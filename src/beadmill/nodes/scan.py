@@ -16,7 +16,7 @@ from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Access, Brief, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.engine.structured import Structured, structured
-from beadmill.errors import Blocked, Conflict, Refused, Unavailable
+from beadmill.errors import BeadmillError, Blocked
 from beadmill.nodes._planning import ticket_part
 from beadmill.processes.spec import AgentTask
 from beadmill.workspaces.worktrees import Tree
@@ -57,7 +57,9 @@ class ScanNode:
             return await v.step(
                 "tree", self.trees.open, work.repository, work.workspace, branch=work.branch, base=work.base
             )
-        except (Refused, Unavailable, Conflict) as error:
+        except Blocked:
+            raise
+        except BeadmillError as error:
             raise Blocked(error.code, error.message, details=error.details, kept=error.kept, next=error.next) from error
 
     async def _scan(self, v: Visit, tree: Tree) -> Structured[RelevantFiles]:
