@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from bench import Bench
+from tests.engine.bench import Bench
 
 from beadmill.store.db import Store
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from bench import ME, Bench, agent_task, chain, one
+from tests.engine.bench import ME, Bench, agent_task, chain, one
 
 from beadmill.domain.ended import Failed, Lost, SessionRef, Why
 from beadmill.domain.values import Access, GateKind, GateRequest, Outcome, VisitRef

@@ -19,7 +19,7 @@ from beadmill.engine.activation import Activation
 from beadmill.engine.port import Node, Work
 from beadmill.engine.visit import NamedVisit
 from beadmill.engine.watch import Watcher
-from beadmill.errors import Blocked, Parked, Superseded
+from beadmill.errors import BeadmillError, Blocked, Parked, Superseded
 from beadmill.processes.contract import Sessions
 from beadmill.settings import RunSettings
 from beadmill.store import tables
@@ -209,6 +209,8 @@ class Dispatcher:
 
 
 def _internal(error: Exception) -> Blocked:
+    if isinstance(error, BeadmillError):  # something outside said no: its own words, not ours
+        return Blocked(error.code, error.message, details=error.details, kept=error.kept, next=error.next)
     details: dict[str, Json] = {"traceback": "".join(traceback.format_exception(error))[-8000:]}
     return Blocked(
         "INTERNAL",

@@ -45,6 +45,8 @@ class Work:
     workspace: str  # absolute path
     branch: str  # wanted branch; worktrees handle collisions
     base: str  # base branch name, "" = the remote's default
+    forge: str = "local"
+    remote: str = "origin"
 
 
 class Visit(Protocol):

@@ -18,12 +18,13 @@ from beadmill.domain.values import SYSTEM, Access, ArtifactRef, Brief, GateKind,
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.engine.structured import structured
 from beadmill.nodes._config import NoConfig
-from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.nodes._ledger import book
 from beadmill.nodes._material import notes_part, part, ticket_part
 from beadmill.nodes._prepare import Preparer
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
 from beadmill.settings import RunSettings
+from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 
@@ -32,7 +33,7 @@ class SetupNode:
         "setup", NoConfig, frozenset({"ready"}), reads=(Beads, Prd, RelevantFiles), writes=(SetupPlan, SetupProfile)
     )
 
-    def __init__(self, *, trees: Worktrees, ledger: BeadLedger, briefs: Briefs) -> None:
+    def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.trees = trees
         self.ledger = ledger
         self.briefs = briefs

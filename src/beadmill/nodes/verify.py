@@ -18,7 +18,7 @@ from beadmill.engine.port import NodeSpec, Visit
 from beadmill.nodes._config import NoConfig
 from beadmill.nodes._final_test import Final, FinalTest
 from beadmill.nodes._ground import Ground
-from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.nodes._ledger import book
 from beadmill.nodes._material import diff_part, environment, part, ticket_part
 from beadmill.nodes._review import Reviewer
 from beadmill.nodes._rework import with_rework
@@ -27,6 +27,7 @@ from beadmill.processes.spec import Batch
 from beadmill.proof.prover import Changed, Prover
 from beadmill.proof.regress import regressions
 from beadmill.proof.runs import run_of, told
+from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 REVIEW_DIFF = 120_000  # characters of the patch that the reviewer is shown
@@ -50,7 +51,7 @@ class VerifyNode:
         writes=(FinalTestReport,),
     )
 
-    def __init__(self, *, trees: Worktrees, ledger: BeadLedger, briefs: Briefs) -> None:
+    def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.trees = trees
         self.ledger = ledger
         self.ground = Ground(trees, ledger)

@@ -13,8 +13,10 @@ from beadmill.domain.machine import RunState
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import Actor, Permission, VisitRef
 from beadmill.errors import Conflict, Missing, Stale
+from beadmill.engine.port import Work
 from beadmill.operations import _rows, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
+from beadmill.operations._rewind import rewind
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import once
 from beadmill.operations.rules import require
@@ -22,7 +24,7 @@ from beadmill.store import tables as t
 from beadmill.store.db import Tx
 from beadmill.store.journal import gates as gate_journal
 from beadmill.store.journal import runs as journal
-from beadmill.store.journal import tokens
+from beadmill.store.journal import reruns, tokens
 
 
 async def listing(
@@ -255,18 +257,20 @@ def _graph(conn: Connection, run: str) -> Graph:
     return sops.load(row.sop_body, name=row.sop).graph
 
 
-async def rerun(
-    ports: Ports, run: str, node: str, *, actor: Actor, comment: str = "", key: str = ""
-) -> views.RunView:
+async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str = "", key: str = "") -> views.RunView:
     """A live run goes back to ``node``; an ended one gets a successor in which everything upstream is kept."""
     require(actor, Permission.RUN)
     row = await ports.store.read(lambda conn: _rows.run_row(conn, run))
     if row.state == RunState.ACTIVE:
         return await send_back(ports, run, node, actor=actor, comment=comment, key=key)
 
+    await ports.store.read(lambda conn: reruns.refuse(conn, run, _graph(conn, run), node))
+    kept = await ports.store.read(lambda conn: reruns.kept(conn, run, _graph(conn, run), node))
+    await rewind(ports, run, Work(**row.work), kept)
+
     def act(tx: Tx) -> str:
         new = _successor(tx.conn, run)
-        journal.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
+        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
         return new
 
     new = await _once(ports, key, "runs.rerun", {"run": run, "node": node}, actor=actor, act=act)
@@ -307,9 +311,7 @@ async def stop_and_cancel(ports: Ports, run: str, *, actor: Actor, reason: str) 
 # --- helpers ------------------------------------------------------------------------------------------------------
 async def _once(ports: Ports, key: str, operation: str, request: Any, *, actor: Actor, act: Any) -> Any:
     return await ports.store.write(
-        lambda tx: once(
-            tx, key, operation=operation, actor=actor, request=request, now=tx.now, act=lambda: act(tx)
-        )
+        lambda tx: once(tx, key, operation=operation, actor=actor, request=request, now=tx.now, act=lambda: act(tx))
     )
 
 

@@ -173,7 +173,9 @@ def _settings(ports: Ports, conn: Connection, row: Any) -> RunSettings:
     return ports.settings.defaults.overlaid(project.overrides, row.overrides)
 
 
-async def edit(ports: Ports, ticket: str, changes: Mapping[str, Any], *, actor: Actor, key: str = "") -> views.TicketView:
+async def edit(
+    ports: Ports, ticket: str, changes: Mapping[str, Any], *, actor: Actor, key: str = ""
+) -> views.TicketView:
     """Only a draft can be edited. Raises Conflict otherwise, Invalid for a field that is not editable."""
     require(actor, Permission.PLAN)
     unknown = sorted(set(changes) - set(EDITABLE))
@@ -190,7 +192,9 @@ async def edit(ports: Ports, ticket: str, changes: Mapping[str, Any], *, actor: 
 
     request = {"ticket": ticket, **values}
     await ports.store.write(
-        lambda tx: once(tx, key, operation="tickets.edit", actor=actor, request=request, now=tx.now, act=lambda: act(tx))
+        lambda tx: once(
+            tx, key, operation="tickets.edit", actor=actor, request=request, now=tx.now, act=lambda: act(tx)
+        )
     )
     return await show(ports, ticket, actor=actor)
 
@@ -244,12 +248,16 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
     _draft(row)
     project = project_row(conn, row.short)
     if project.path is None:
-        raise Conflict(f"{row.short} has no repository any more", code="NO_REPOSITORY", next="beadmill project add <path>")
+        raise Conflict(
+            f"{row.short} has no repository any more", code="NO_REPOSITORY", next="beadmill project add <path>"
+        )
     settings = _settings(ports, conn, row)
     sop = sops.find(conn, row.sop)
     library.checked(sop.body, name=sop.name, specs=ports.kinds)
     _check_seats(ports, settings, {node.kind for node in sop.sop.graph.nodes.values()})
-    count = conn.execute(sa.select(sa.func.count()).select_from(t.runs).where(t.runs.c.ticket_id == row.id)).scalar_one()
+    count = conn.execute(
+        sa.select(sa.func.count()).select_from(t.runs).where(t.runs.c.ticket_id == row.id)
+    ).scalar_one()
     work = Work(
         key=row.key,
         title=row.title,
@@ -260,6 +268,8 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
         workspace=str(ports.settings.workspace_root / row.short / row.key),
         branch=f"beadmill/{row.key}",
         base=project.base,
+        forge=project.forge,
+        remote=project.remote,
     )
     return _Plan(row, f"{row.key}-r{count + 1}", sop, settings, work)
 
@@ -280,13 +290,22 @@ def _begin(tx: Tx, plan: _Plan, actor: Actor) -> None:
 
 
 COUNCILS = frozenset({"interview", "prd", "beads"})
-AGENTLESS = frozenset({"script", "gate", "sop"})
+ASKING = COUNCILS | {
+    "agent",
+    "scan",
+    "setup",
+    "build",
+    "verify",
+    "qa",
+    "integrate",
+    "pull_request",
+}  # node kinds that ask an agent
 
 
 def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
     """A council needs two seats unless it is solo; whatever asks an agent needs one."""
     seats = settings.council.seats
-    if kinds <= AGENTLESS:
+    if not kinds & ASKING:
         return
     needed = 2 if kinds & COUNCILS and settings.council.mode == "council" else 1
     if len(seats) < needed:

@@ -92,7 +92,9 @@ async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {404: ("NO_SUCH_ADDRESS", "there is nothing at this address"), 405: ("METHOD", "not with this method")}
     code, message = words.get(error.status_code, ("HTTP", str(error.detail)))
-    answer = refusal(_status(error.status_code, code, message, next_="GET /api/docs lists every address"), request.headers)
+    answer = refusal(
+        _status(error.status_code, code, message, next_="GET /api/docs lists every address"), request.headers
+    )
     for name, value in (error.headers or {}).items():
         answer.headers[name] = value
     return answer

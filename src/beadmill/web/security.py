@@ -240,9 +240,7 @@ def _limited(receive: Receive, headers: Headers) -> Receive:
 
 
 def _too_large() -> TooLarge:
-    return TooLarge(
-        f"a request body has at most {BODY // 1024**2} MiB", code="TOO_LARGE", kept="nothing was changed"
-    )
+    return TooLarge(f"a request body has at most {BODY // 1024**2} MiB", code="TOO_LARGE", kept="nothing was changed")
 
 
 class _Sending:
@@ -281,5 +279,3 @@ def _page(error: BeadmillError) -> str:
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>Beadmill</title><main><h1>{escape(error.message)}</h1>{said}</main></html>"
     )
-
-

@@ -177,7 +177,7 @@ async def _add(repo: Repo, wish: Wish, how: list[str], tree: Tree) -> Tree:
 
 async def _clear(repo: Repo, wish: Wish) -> None:
     """Removes a tree that no marker vouches for, and git's record of it. Never follows a link."""
-    for record in records(repo, wish.path):
+    for record in (*records(repo, wish.path), *_begun(repo, wish)):
         crashpoints.reach("git.worktree")
         drop_record(record)
     if wish.path.exists():
@@ -221,6 +221,15 @@ def _check_owned(tree: Tree) -> None:
             kept="Nothing was deleted.",
             next="Look at what lies there and remove it by hand.",
         )
+
+
+def _begun(repo: Repo, wish: Wish) -> tuple[Path, ...]:
+    """Records that our killed git had only begun: named like our tree, newer than our intent, pointing nowhere yet."""
+    if not wish.intent.exists():
+        return ()
+    since = wish.intent.stat().st_mtime
+    found = (repo.common / "worktrees").glob(f"{wish.name}*")
+    return tuple(r for r in found if not (r / "gitdir").exists() and r.stat().st_mtime >= since)
 
 
 def records(repo: Repo, path: Path) -> tuple[Path, ...]:

@@ -11,8 +11,8 @@ from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, refined, revised
 from beadmill.artifacts.reading.replies import Expansion, Expansions, Refined, Revised, with_changes
-from beadmill.artifacts.reading.shape import Context, Shape, Unfit
-from beadmill.artifacts.reading.tree import Tree
+from beadmill.artifacts.reading.shape import Context, Shape
+from beadmill.artifacts.reading.tree import Tree, Unfit
 
 ALIASES = {
     "context_guidance": ("guidance",),

@@ -12,8 +12,8 @@ from beadmill.artifacts.reading.ask import count, names
 from beadmill.artifacts.reading.fit import Fit
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.of_interview import FINAL, QUESTION_ALIASES, prepare_asked, wrong_options
-from beadmill.artifacts.reading.shape import Context, Shape, Unfit
-from beadmill.artifacts.reading.tree import Tree
+from beadmill.artifacts.reading.shape import Context, Shape
+from beadmill.artifacts.reading.tree import Tree, Unfit
 
 
 def _agree(tree: Tree, context: Context, notes: Notes) -> Tree:

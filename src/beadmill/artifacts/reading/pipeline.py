@@ -14,8 +14,9 @@ from beadmill.artifacts.reading.clean import clean, echoes
 from beadmill.artifacts.reading.fit import Fit
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.parse import parse
-from beadmill.artifacts.reading.shape import Context, Failure, Reading, Shape, Unfit
-from beadmill.artifacts.reading.tree import BadText, Tree, Work, text_of
+from beadmill.artifacts.reading.shape import Context, Failure, Reading, Shape
+from beadmill.artifacts.reading.tree import BadText, Tree, Unfit, Work, text_of
+from beadmill.artifacts.reading.vocabulary import vocabulary
 
 T = TypeVar("T")
 _WRAPPERS = frozenset({"output", "result", "data", "document", "artifact", "response", "reply", "answer", "content"})
@@ -94,7 +95,8 @@ def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, wo
     if one.title:
         notes.fixed(one.title)
     try:
-        tree = parse(one.text, form=shape.form, work=work, notes=notes, keys=_top_keys(shape), repair=repair)
+        words = vocabulary(shape)
+        tree = parse(one.text, form=shape.form, work=work, notes=notes, words=words, repair=repair)
     except BadText as error:
         cut = error.cut and (one.open_ended or one.origin in ("raw", "json", "key"))
         failure: Failure = "truncated" if cut else "parse"
@@ -122,7 +124,7 @@ def _only_one(
 
 
 def _top_keys(shape: Shape[Any]) -> frozenset[str]:
-    return frozenset(Fit(shape.aliases, Notes()).keys(shape.model))
+    return vocabulary(shape).top
 
 
 def _without_last(shape: Shape[Any], tree: Tree, notes: Notes) -> Tree:
@@ -141,7 +143,7 @@ def _accept(shape: Shape[Any], tree: Tree, ctx: Context, notes: Notes) -> _Try:
         if not isinstance(tree, dict) or not _ours(shape, tree):
             wanted = ", ".join(list(shape.model.model_fields)[:6])
             return _Try(1, failure="validation", error=f"not the wanted document (keys: {wanted} …)", notes=notes.all())
-        fitted = Fit(shape.aliases, notes).model(shape.model, tree)
+        fitted = Fit(shape.aliases, notes, vocabulary(shape).fields).model(shape.model, tree)
         fitted = shape.normalise(_without_owned(shape, fitted, notes), ctx, notes)
         value = shape.check(shape.model.model_validate(fitted), ctx, notes)
     except ValidationError as error:

@@ -35,12 +35,17 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 class BadText(ValueError):
     """The text is not a tree. ``line`` and ``column`` count from 0; ``cut`` = it ends in the middle of something."""
 
-    def __init__(self, message: str, *, line: int = 0, column: int = 0, cut: bool = False) -> None:
+    def __init__(self, message: str, *, line: int = 0, column: int = 0, cut: bool = False, began: int = -1) -> None:
         super().__init__(message)
         self.message, self.line, self.column, self.cut = message, line, column, cut
+        self.began = began if began >= 0 else line  # where the thing that failed starts
 
     def __str__(self) -> str:
         return f"line {self.line + 1}, column {self.column + 1}: {self.message}"
+
+
+class Unfit(ValueError):
+    """A tree that cannot be accepted as the wanted document. The text goes into the re-ask."""
 
 
 class Branch(dict[str, Tree]):
@@ -55,10 +60,9 @@ class Work:
 
     left: int = 1_500_000
 
-    def take(self, size: int) -> None:
+    def admit(self, size: int) -> None:
         if size > LONGEST_YAML or size > self.left:
             raise BadText(f"too long to read as YAML ({size} characters)")
-        self.left -= size
 
 
 @dataclass(slots=True)
@@ -80,21 +84,28 @@ class Parsed:
 
 def from_yaml(text: str, work: Work) -> Parsed:
     """Raises BadText. One document; anchors, aliases and tags are refused; a repeated key must repeat its value."""
-    work.take(len(text))
+    work.admit(len(text))
     builder = _Builder(text)
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
             builder.feed(event)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = (mark.line, mark.column) if mark else (0, 0)
-        end = mark is not None and mark.index >= len(text.rstrip())
-        raise BadText(str(error.problem or error), line=where[0], column=where[1], cut=_unclosed(error, end)) from error
+        raise _located(error, text) from error
     except (YAMLError, ValueError, OverflowError) as error:
         if isinstance(error, BadText):
             raise
         raise BadText(str(error).splitlines()[0] if str(error) else "not YAML") from error
+    finally:
+        work.left -= max(builder.at, 200)
     return builder.result()
+
+
+def _located(error: MarkedYAMLError, text: str) -> BadText:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    began = error.context_mark.line if error.context_mark else line
+    end = mark is not None and mark.index >= len(text.rstrip())
+    return BadText(str(error.problem or error), line=line, column=column, cut=_unclosed(error, end), began=began)
 
 
 def _unclosed(error: MarkedYAMLError, end: bool) -> bool:
@@ -109,8 +120,10 @@ class _Builder:
         self.done: list[Tree] = []
         self.doubles: list[str] = []
         self.nodes = 0
+        self.at = 0  # how far the scanner has come
 
     def feed(self, event: Event) -> None:
+        self.at = event.end_mark.index
         if isinstance(event, DocumentStartEvent) and self.done:
             raise self._bad("more than one YAML document", event)
         if isinstance(event, AliasEvent):
@@ -130,9 +143,18 @@ class _Builder:
         return Parsed(self.done[0], tuple(self.doubles))
 
     def _scalar(self, event: ScalarEvent) -> Tree:
-        if event.tag is not None and event.style is None:
+        if event.tag is not None:
             raise self._bad("tags are not allowed", event)
+        if event.style is None and event.end_mark.line > event.start_mark.line:
+            self._no_list_inside(event)
         return None if event.style is None and event.value in _NULLS else str(event.value)
+
+    def _no_list_inside(self, event: ScalarEvent) -> None:
+        """YAML folds ``- a`` and a deeper ``- b`` into one sentence; that is a list whose indent drifted, or a text."""
+        written = self.text[event.start_mark.index : event.end_mark.index].split("\n")
+        for n, line in enumerate(written[1:], 1):
+            if line.lstrip().startswith("- "):
+                raise BadText("a list item in the middle of a sentence", line=event.start_mark.line + n)
 
     def _open(self, event: MappingStartEvent | SequenceStartEvent) -> None:
         if event.tag is not None:
@@ -166,6 +188,8 @@ class _Builder:
             if isinstance(key, (dict, list)):
                 raise BadText("a key must be a word, not a list or mapping", line=line)
             name = "null" if key is None else key
+            if top.flow and value is None and " " in name:
+                raise BadText(f"a comma in a text without quotes, before {name!r}", line=line)
             if name in out and out[name] != value:
                 raise BadText(f"the key {name!r} is there twice with different values", line=line)
             if name in out:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from beadmill.domain import flow
 from beadmill.domain.flow import Key, Moves, Past, Start
@@ -23,9 +24,9 @@ def visit_id(run: str, key: Key) -> str:
     return str(VisitRef(RunId(run), *key))
 
 
-def past(tx: Tx, run: str) -> tuple[Past, ...]:
+def past(conn: Connection, run: str) -> tuple[Past, ...]:
     """The run's whole history as the token machine reads it."""
-    rows = tx.run(sa.select(v).where(v.c.run_id == run).order_by(v.c.created, v.c.n)).mappings()
+    rows = conn.execute(sa.select(v).where(v.c.run_id == run).order_by(v.c.created, v.c.n)).mappings()
     return tuple(
         Past(row["node"], row["n"], VisitState(row["state"]), row["outcome"] or "", _keys(row["came_from"]))
         for row in rows
@@ -94,7 +95,7 @@ def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor:
         raise Conflict(f"The run has ended: {row['state']}", code="RUN_ENDED", next="rerun it from that node")
     if node not in graph.nodes:
         raise NotFound(f"The SOP has no node {node}", code="NODE_NOT_FOUND")
-    history = past(tx, run)
+    history = past(tx.conn, run)
     if not any(p.node == node for p in history):
         raise Conflict(f"{node} was not reached yet", code="NODE_NOT_REACHED")
     if sealed := flow.sealed_by(graph, history, node):

@@ -14,7 +14,7 @@ from beadmill.domain.values import SYSTEM, Event, GateKind, GateRequest, Json, O
 from beadmill.errors import Blocked, Superseded
 from beadmill.store import tables
 from beadmill.store.db import Tx
-from beadmill.store.journal import gates, moves, runs, tokens
+from beadmill.store.journal import facts, gates, moves, runs, tokens
 
 r, v, w, s, ls = tables.runs, tables.visits, tables.waits, tables.sessions, tables.leases
 
@@ -65,6 +65,8 @@ def park(tx: Tx, visit: str, owner: str, waits: Iterable[Wait], *, phase: Phase 
         tx, visit, VisitState.PARKED, owner=owner, wake_at=min((x.at for x in wanted if x.at is not None), default=None)
     )
     run = run_of(tx, visit)
+    if phase is Phase.WAITING_PR_REVIEW:
+        facts.leave(tx, run)
     for one in wanted:
         tx.run(sa.insert(w).values(visit_id=visit, kind=one.kind, key=one.key, at=one.at))
     if any(_happened(tx, run, one) for one in wanted):
@@ -117,7 +119,7 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
         visit=visit,
         ticket=ticket,
     )
-    found = flow.advance(graph, tokens.past(tx, row.run_id), (row.node, row.n), outcome.edge)
+    found = flow.advance(graph, tokens.past(tx.conn, row.run_id), (row.node, row.n), outcome.edge)
     if found.exhausted is not None:
         _exhausted(tx, visit, found.exhausted.target, found.exhausted.max_visits)
     else:

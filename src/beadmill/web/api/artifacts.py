@@ -52,9 +52,7 @@ async def diff(ports: InPorts, actor: Who, row: int, against: int | None = None)
 
 
 @route(router, "artifacts.edit")
-async def edit(
-    ports: InPorts, actor: Who, etag: IfMatch, row: int, body: Edit, response: Response
-) -> views.EditedView:
+async def edit(ports: InPorts, actor: Who, etag: IfMatch, row: int, body: Edit, response: Response) -> views.EditedView:
     view = await artifacts.edit(ports, row, etag=etag, text=body.text, document=body.document, actor=actor)
     response.headers["ETag"] = f'"{view.sha256}"'
     return view

@@ -43,9 +43,7 @@ async def listing(
 
 
 @route(router, "gates.answer")
-async def answer(
-    ports: InPorts, actor: Who, key: Key, etag: IfMatch, gate: str, body: Decision
-) -> views.GateView:
+async def answer(ports: InPorts, actor: Who, key: Key, etag: IfMatch, gate: str, body: Decision) -> views.GateView:
     return await gates.answer(
         ports, gate, body.choice, etag=etag, payload=body.payload, note=body.note, actor=actor, key=key
     )

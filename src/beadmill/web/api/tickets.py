@@ -106,19 +106,13 @@ async def interview(ports: InPorts, actor: Who, key: str) -> views.InterviewView
 
 
 @route(router, "interviews.answer")
-async def answer(
-    ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Answers
-) -> views.InterviewView:
-    return await interviews.answer(
-        ports, key, body.answers, edits=body.edits, etag=etag, actor=actor, key=once
-    )
+async def answer(ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Answers) -> views.InterviewView:
+    return await interviews.answer(ports, key, body.answers, edits=body.edits, etag=etag, actor=actor, key=once)
 
 
 @route(router, "interviews.skip")
 async def skip(ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Skips) -> views.InterviewView:
-    return await interviews.skip(
-        ports, key, body.questions, reason=body.reason, etag=etag, actor=actor, key=once
-    )
+    return await interviews.skip(ports, key, body.questions, reason=body.reason, etag=etag, actor=actor, key=once)
 
 
 @route(router, "interviews.skip_all")
