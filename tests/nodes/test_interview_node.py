@@ -3,18 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fakes import Decide, Journal, Waiting, decide, drive, edit, failed, header, seats, table
-from planning_replies import (
-    ASK_MORE,
-    BATCH,
-    CLEAN,
-    COMPLETE,
-    QUESTIONS,
-    REFINED_QUESTIONS,
-    SECOND,
-    prepared,
-    votes,
-)
 
 from beadmill.artifacts.council import CouncilVotes, Coverage
 from beadmill.artifacts.interview import Answer, Interview, InterviewSession
@@ -25,6 +13,18 @@ from beadmill.domain.values import Access, GateKind
 from beadmill.nodes._planning import CouncilConfig
 from beadmill.nodes.interview import InterviewNode
 from beadmill.processes.spec import AgentTask
+from tests.nodes.fakes import Decide, Journal, Waiting, decide, drive, edit, failed, header, seats, table
+from tests.nodes.planning_replies import (
+    ASK_MORE,
+    BATCH,
+    CLEAN,
+    COMPLETE,
+    QUESTIONS,
+    REFINED_QUESTIONS,
+    SECOND,
+    prepared,
+    votes,
+)
 
 NODE = InterviewNode(Briefs())
 CFG = CouncilConfig()

@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fakes import FakeVisit, Journal, drive, seats, table
 
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import ScanReport
@@ -14,6 +13,7 @@ from beadmill.engine.port import Work
 from beadmill.errors import Blocked
 from beadmill.nodes.scan import ScanConfig, ScanNode
 from beadmill.workspaces.worktrees import Worktrees
+from tests.nodes.fakes import FakeVisit, Journal, drive, seats, table
 
 FOUND = """<RELEVANT_FILES_RESULT>
 files:

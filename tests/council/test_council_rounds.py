@@ -4,8 +4,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from fakes import FakeVisit, Journal, failed, header, lapsed, seats, table
-from planning_replies import QUESTIONS, REFINED_QUESTIONS, votes
 
 from beadmill.artifacts.council import CouncilDrafts, CouncilRefined, CouncilVotes
 from beadmill.artifacts.interview import Questions
@@ -18,6 +16,8 @@ from beadmill.engine.port import Visit
 from beadmill.errors import Blocked, Parked, TurnFailed
 from beadmill.processes.spec import AgentTask
 from beadmill.settings import RunSettings
+from tests.nodes.fakes import FakeVisit, Journal, failed, header, lapsed, seats, table
+from tests.nodes.planning_replies import QUESTIONS, REFINED_QUESTIONS, votes
 
 LIMIT: dict[str, object] = {"max_questions": 5}
 

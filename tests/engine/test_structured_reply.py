@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeVisit, Journal, failed, table
-from planning_replies import CLEAN, GAPS
 
 from beadmill.artifacts.council import CoverageReply
 from beadmill.artifacts.reading.shapes import COVERAGE
@@ -17,6 +15,8 @@ from beadmill.domain.values import Access, Brief, Seat
 from beadmill.engine.structured import Structured, structured
 from beadmill.errors import Blocked, Parked, TurnFailed
 from beadmill.processes.spec import AgentTask
+from tests.nodes.fakes import FakeVisit, Journal, failed, table
+from tests.nodes.planning_replies import CLEAN, GAPS
 
 BRIEFS = Briefs()
 BAD = "status: perhaps\n"
