@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_whole_parts_go_in_the_stated_order_until_the_brief_fits() -> None:
 
 def test_what_a_template_needs_is_never_dropped_and_blocks_instead() -> None:
     parts = [PartText("prd", "p " * 9_000), PartText("beads", "b " * 9_000)]
-    values = {"pass_number": 1, "max_passes": 2, "is_final": False, "extra": False}
+    values: dict[str, Any] = {"pass_number": 1, "max_passes": 2, "is_final": False, "extra": False}
     with pytest.raises(Blocked) as caught:
         Briefs(budget=8_000).write("beads_coverage", parts, **values)
     assert (caught.value.code, sorted(caught.value.details["parts"])) == ("CONTEXT_OVER_BUDGET", ["beads", "prd"])

@@ -113,7 +113,8 @@ async def test_the_refiner_sees_its_own_draft_first_and_its_changes_are_checked(
 
 async def test_a_seat_that_fails_is_an_outcome_and_the_council_goes_on() -> None:
     def two_fail(task: AgentTask) -> str | Ended:
-        return {"2": lapsed(), "3": failed()}.get(header(task)["seat"]) or of_seat(task)
+        ends: dict[str, Ended] = {"2": lapsed(), "3": failed()}
+        return ends.get(header(task)["seat"]) or of_seat(task)
 
     rows = journal(seats("a", "b", "c", "d"), interview_draft=two_fail)
     await through(rows)

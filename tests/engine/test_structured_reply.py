@@ -23,7 +23,7 @@ BAD = "status: perhaps\n"
 
 
 def brief() -> Brief:
-    values = {"pass_number": 1, "max_passes": 2, "is_final": False, "extra": False}
+    values: dict[str, Any] = {"pass_number": 1, "max_passes": 2, "is_final": False, "extra": False}
     parts = [PartText("full_answers", "Q01: staff"), PartText("prd", "an export")]
     return BRIEFS.write("prd_coverage", parts, ticket="DEMO-1", seat="2", shape=COVERAGE, **values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from beadmill import crashpoints
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.interview import Interview
 from beadmill.artifacts.prd import Prd
 from beadmill.briefs import Briefs
+from beadmill.crashpoints import Crashed
 from beadmill.domain.ended import Replied, SessionRef
+from beadmill.engine.dispatch import Dispatcher
 from beadmill.nodes.beads import BeadsNode
 from beadmill.nodes.interview import InterviewNode
 from beadmill.nodes.prd import PrdNode
@@ -153,31 +157,83 @@ def made(bench: Bench, kind: type[Any]) -> Any:
     return bench.store.read_now(newest)
 
 
-async def answered(bench: Bench) -> None:
-    said = {"Q01": {"selected_option_ids": ["staff"]}}
-    await bench.gate_open("batch-1")
-    await bench.answer("batch-1", "answer", payload={"answers": said})
-    await bench.gate_open("batch-2")
-    await bench.answer("batch-2", "answer", payload={"answers": {"Q02": {"free_text": "All"}}})
-    await bench.gate_open("batch-3")
-    await bench.answer("batch-3", "answer", payload={"answers": {"QFF1": {"free_text": "No"}}})
+SESSIONS = 1 + (3 + 3 + 1 + 3 + 1) + (3 * 2 + 3 + 1 + 3) + (3 + 3 + 1 + 1 + 1)  # scan, interview, prd, beads
+DECISIONS: dict[str, tuple[str, Any]] = {
+    "interview.1/batch-1": ("answer", {"answers": {"Q01": {"selected_option_ids": ["staff"]}}}),
+    "interview.1/batch-2": ("answer", {"answers": {"Q02": {"free_text": "All"}}}),
+    "interview.1/batch-3": ("answer", {"answers": {"QFF1": {"free_text": "No"}}}),
+    "interview.1/approve-1": ("approve", None),
+    "prd.1/approve-1": ("approve", None),
+    "beads.1/approve-1": ("approve", None),
+}
 
 
-async def approved(bench: Bench, node: str) -> None:
-    await bench.gate_open(f"{node}.1/approve-1")
-    await bench.answer(f"{node}.1/approve-1", "approve")
-    await bench.state(f"{node}.1", "done")
+async def person(bench: Bench) -> None:
+    """Answers every gate as it opens, until the run has ended. A gate without a decision fails the test."""
+    opened = sa.select(tables.gates.c.id).where(tables.gates.c.state == "open")
+    while bench.run_state() == "active":
+        waiting = [str(row.id).split("/", 1)[1] for row in bench.rows(opened)]
+        for part in waiting:
+            choice, payload = DECISIONS[part.partition("#")[0]]
+            await bench.answer(part, choice, payload=payload)
+        if not waiting:
+            await bench.until(lambda: bool(bench.rows(opened)) or bench.run_state() != "active")
 
 
 async def test_a_ticket_is_planned_from_scan_to_beads_on_the_real_journal(planning: Bench, repo: Path) -> None:
     async with planning.daemon():
         await begin(planning, repo)
-        await answered(planning)
-        for node in ("interview", "prd", "beads"):
-            await approved(planning, node)
+        await person(planning)
     assert planning.run_state() == "completed"
     assert [q.id for q in made(planning, Interview).questions] == ["Q01", "Q02", "FU1", "QFF1"]
     assert made(planning, Prd).epics[0].user_stories[0].title == "Save a list, even an empty one"
     assert [bead.id for bead in made(planning, Beads).beads] == ["write-rows", "command"]
-    blocked = sa.select(sa.func.count()).select_from(tables.gates).where(tables.gates.c.kind == "blocked")
-    assert planning.scalar(blocked) == 0
+
+
+class Crashes:
+    """Every crash point kills the daemon the first time it is reached."""
+
+    def __init__(self) -> None:
+        self.at: list[str] = []
+
+    def __call__(self, name: str) -> None:
+        if name not in self.at:
+            self.at.append(name)
+            raise Crashed(name)
+
+
+async def life(bench: Bench) -> bool:
+    """One daemon and the person, until the run has ended (True) or the daemon crashed."""
+    bench.store = Store(f"sqlite:///{bench.home / 'journal.db'}")
+    dispatcher = Dispatcher(bench.store, bench.sessions, bench.nodes, lambda text: load(text, name="p").graph, "w")
+    bench.dispatcher = dispatcher
+    tasks = {asyncio.ensure_future(dispatcher.serve()), asyncio.ensure_future(person(bench))}
+    _, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    await asyncio.wait(tasks)
+    ended = bench.run_state() != "active"
+    bench.store.close()
+    for error in (task.exception() for task in tasks if not task.cancelled()):
+        if error is not None and not _crash(error):
+            raise error
+    return ended
+
+
+def _crash(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(_crash(one) for one in error.exceptions)
+    return isinstance(error, Crashed)
+
+
+async def test_a_daemon_that_crashes_at_every_durable_name_asks_no_agent_twice(
+    planning: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await begin(planning, repo)
+    crashes = Crashes()
+    monkeypatch.setenv("BEADMILL_TESTING", "1")
+    monkeypatch.setattr(crashpoints, "on_reach", crashes)
+    while not await life(planning):
+        pass
+    assert len(crashes.at) > 100
+    assert len(planning.sessions.by_token) == SESSIONS
