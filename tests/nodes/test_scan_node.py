@@ -10,7 +10,7 @@ from beadmill.briefs import Briefs
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import Access
 from beadmill.engine.port import Work
-from beadmill.errors import Blocked
+from beadmill.errors import BeadmillError
 from beadmill.nodes.scan import ScanConfig, ScanNode
 from beadmill.workspaces.worktrees import Worktrees
 from tests.nodes.fakes import FakeVisit, Journal, drive, seats, table
@@ -65,10 +65,10 @@ async def test_the_implementer_reads_in_the_worktree(
     assert "Title: Export" in task.brief.text
 
 
-async def test_a_repository_that_is_not_there_blocks_with_what_to_do(
+async def test_a_repository_that_is_not_there_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     rows = journal(monkeypatch, tmp_path / "nowhere", tmp_path / "ws" / "demo" / "DEMO-1")
-    with pytest.raises(Blocked) as caught:
+    with pytest.raises(BeadmillError) as caught:
         await drive(ScanNode(Worktrees(), Briefs()), ScanConfig(), rows)
     assert "nowhere" in caught.value.message
