@@ -65,9 +65,7 @@ async def test_the_implementer_reads_in_the_worktree(
     assert "Title: Export" in task.brief.text
 
 
-async def test_a_repository_that_is_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_repository_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rows = journal(monkeypatch, tmp_path / "nowhere", tmp_path / "ws" / "demo" / "DEMO-1")
     with pytest.raises(BeadmillError) as caught:
         await drive(ScanNode(Worktrees(), Briefs()), ScanConfig(), rows)
