@@ -11,33 +11,36 @@ import pytest
 
 from beadmill.artifacts.reading import shapes
 from beadmill.artifacts.reading.shape import Shape
-from beadmill.artifacts.rubric import MEANINGS, RUBRICS, Domain
 from beadmill.briefs import SHEETS, Briefs, PartText
+from beadmill.council import BEADS, INTERVIEW, PRD, Domain
+from beadmill.council.domains import ballot
 
 GOLDEN = Path(__file__).parent / "golden"
 COVER: dict[str, Any] = {"pass_number": 1, "max_passes": 5, "is_final": False, "extra": False}
 
 
-def vote(domain: Domain) -> dict[str, Any]:
-    rubric = tuple(zip(RUBRICS[domain], MEANINGS[domain], strict=True))
-    return {"rubric": rubric, "labels": ("Draft 1", "Draft 2")}
+LABELS = ("Draft 1", "Draft 2")
+
+
+def vote(domain: Domain[Any]) -> dict[str, Any]:
+    return {"rubric": domain.rubric, "labels": LABELS}
 
 
 SHAPES: dict[str, Shape[Any]] = {
     "scan": shapes.RELEVANT_FILES,
     "interview_draft": shapes.QUESTIONS,
-    "interview_vote": shapes.VOTES,
+    "interview_vote": ballot(INTERVIEW.rubric, LABELS),
     "interview_refine": shapes.REFINED_QUESTIONS,
     "interview_turn": shapes.TURN,
     "interview_coverage": shapes.COVERAGE,
     "full_answers": shapes.FILLED_ANSWERS,
     "prd_draft": shapes.PRD,
-    "prd_vote": shapes.VOTES,
+    "prd_vote": ballot(PRD.rubric, LABELS),
     "prd_refine": shapes.REFINED_PRD,
     "prd_coverage": shapes.COVERAGE,
     "prd_revise": shapes.REVISED_PRD,
     "beads_draft": shapes.BLUEPRINT,
-    "beads_vote": shapes.VOTES,
+    "beads_vote": ballot(BEADS.rubric, LABELS),
     "beads_refine": shapes.REFINED_BLUEPRINT,
     "beads_coverage": shapes.COVERAGE,
     "beads_revise": shapes.REVISED_BLUEPRINT,
@@ -54,7 +57,7 @@ SHAPES: dict[str, Shape[Any]] = {
 }
 VALUES: dict[str, dict[str, Any]] = {
     "interview_draft": {"max_questions": 50},
-    "interview_vote": vote("interview"),
+    "interview_vote": vote(INTERVIEW),
     "interview_refine": {"winner": "Draft 1", "max_questions": 50},
     "interview_turn": {
         "kind": "first",
@@ -66,10 +69,10 @@ VALUES: dict[str, dict[str, Any]] = {
     },
     "interview_coverage": COVER | {"follow_ups_left": 8, "follow_ups_total": 10, "follow_ups_used": 2},
     "full_answers": {"skipped": ("Q02", "Q05")},
-    "prd_vote": vote("prd"),
+    "prd_vote": vote(PRD),
     "prd_refine": {"winner": "Draft 1"},
     "prd_coverage": COVER,
-    "beads_vote": vote("beads"),
+    "beads_vote": vote(BEADS),
     "beads_refine": {"winner": "Draft 1"},
     "beads_coverage": COVER | {"pass_number": 5, "is_final": True},
     "setup_plan": {"comment": "Use the lock file."},
