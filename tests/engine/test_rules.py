@@ -618,3 +618,23 @@ async def test_a_used_up_budget_asks_for_more_and_goes_on(bench: Bench) -> None:
         await bench.gate_open("budget")
         await bench.answer("budget", "raise", payload={"tokens": 100})
         await bench.until(lambda: bench.sessions.running == ["n.1/code#0/1"])
+
+
+async def test_an_activation_that_lost_its_visit_starts_no_further_item(bench: Bench) -> None:
+    async def work(v: Visit, item: str) -> None:
+        if item == "first":
+            await bench.store.write(visits.release_dead)  # another worker takes over in the middle
+        await v.step("do", bench.act, item)
+
+    async def body(v: Visit, _: Any) -> Outcome:
+        if bench.calls:
+            await v.ask("end", approve())
+        await v.map(["first", "second"], work, key=str, limit=1)
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        await bench.gate_open()
+
+    assert bench.calls == ["first"]
