@@ -85,9 +85,7 @@ def view(conn: Connection, row: int) -> views.ArtifactView:
     found = _row(conn, row)
     data = blobs.get_blob(conn, found.sha256)
     form: Literal["yaml", "jsonl"] = "jsonl" if found.kind == Beads.kind else "yaml"
-    return views.ArtifactView(
-        **_fields(found), form=form, text=as_text(found.kind, data), document=json.loads(data)
-    )
+    return views.ArtifactView(**_fields(found), form=form, text=as_text(found.kind, data), document=json.loads(data))
 
 
 def _row(conn: Connection, row: int) -> Any:

@@ -120,6 +120,4 @@ async def send_back(
     """
     row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
     require(actor, Permission(row.may))
-    return await runs.send_back(
-        ports, row.run_id, target, actor=actor, comment=comment, gate=gate, etag=etag, key=key
-    )
+    return await runs.send_back(ports, row.run_id, target, actor=actor, comment=comment, gate=gate, etag=etag, key=key)

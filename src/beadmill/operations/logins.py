@@ -96,5 +96,3 @@ async def of_token(ports: Ports, token: str) -> Actor | None:
         return Actor("user", row.name, "api", tuple(row.scopes)) if row else None
 
     return await ports.store.read(read)
-
-

@@ -57,14 +57,14 @@ async def add(
         return tag
 
     tag = await ports.store.write(
-        lambda tx: once(tx, key, operation="projects.add", actor=actor, request=request, now=tx.now, act=lambda: act(tx))
+        lambda tx: once(
+            tx, key, operation="projects.add", actor=actor, request=request, now=tx.now, act=lambda: act(tx)
+        )
     )
     return await show(ports, tag, actor=actor)
 
 
-async def listing(
-    ports: Ports, *, actor: Actor, cursor: str = "", limit: int | None = None
-) -> Page[views.ProjectView]:
+async def listing(ports: Ports, *, actor: Actor, cursor: str = "", limit: int | None = None) -> Page[views.ProjectView]:
     require(actor, Permission.READ)
     most = bounded(limit)
 
@@ -166,7 +166,9 @@ def checked_overrides(ports: Ports, overrides: Mapping[str, Any]) -> dict[str, A
 
 
 def bad_settings(error: ValidationError) -> Unprocessable:
-    fields = {".".join(str(p) for p in e["loc"]): e["msg"] for e in error.errors(include_url=False, include_context=False)}
+    fields = {
+        ".".join(str(p) for p in e["loc"]): e["msg"] for e in error.errors(include_url=False, include_context=False)
+    }
     said = "; ".join(f"{where}: {what}" for where, what in fields.items())
     return Unprocessable(
         f"these settings are not valid: {said}",
@@ -243,7 +245,9 @@ def _free_short(conn: Connection, wanted: str, *, chosen: bool, path: str) -> st
         .where(t.repositories.c.path == path)
     ).scalar()
     if owner:
-        raise Conflict(f"{path} is attached already, as {owner}", code="ATTACHED", next=f"beadmill project show {owner}")
+        raise Conflict(
+            f"{path} is attached already, as {owner}", code="ATTACHED", next=f"beadmill project show {owner}"
+        )
     taken = {s for (s,) in conn.execute(sa.select(t.projects.c.short))}
     if wanted not in taken:
         return wanted

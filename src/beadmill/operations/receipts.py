@@ -15,9 +15,7 @@ from beadmill.store import tables as t
 from beadmill.store.db import Tx
 
 
-def once(
-    tx: Tx, key: str, *, operation: str, actor: Actor, request: Json, now: str, act: Callable[[], Json]
-) -> Json:
+def once(tx: Tx, key: str, *, operation: str, actor: Actor, request: Json, now: str, act: Callable[[], Json]) -> Json:
     """``act`` runs at most once per key and actor, in the caller's transaction; its small JSON result is kept.
 
     Raises Conflict when the key was used for something else. An empty key means "no receipt".

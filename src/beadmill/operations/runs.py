@@ -255,9 +255,7 @@ def _graph(conn: Connection, run: str) -> Graph:
     return sops.load(row.sop_body, name=row.sop).graph
 
 
-async def rerun(
-    ports: Ports, run: str, node: str, *, actor: Actor, comment: str = "", key: str = ""
-) -> views.RunView:
+async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str = "", key: str = "") -> views.RunView:
     """A live run goes back to ``node``; an ended one gets a successor in which everything upstream is kept."""
     require(actor, Permission.RUN)
     row = await ports.store.read(lambda conn: _rows.run_row(conn, run))
@@ -307,9 +305,7 @@ async def stop_and_cancel(ports: Ports, run: str, *, actor: Actor, reason: str) 
 # --- helpers ------------------------------------------------------------------------------------------------------
 async def _once(ports: Ports, key: str, operation: str, request: Any, *, actor: Actor, act: Any) -> Any:
     return await ports.store.write(
-        lambda tx: once(
-            tx, key, operation=operation, actor=actor, request=request, now=tx.now, act=lambda: act(tx)
-        )
+        lambda tx: once(tx, key, operation=operation, actor=actor, request=request, now=tx.now, act=lambda: act(tx))
     )
 
 

@@ -38,7 +38,9 @@ def find(conn: Connection, name: str) -> Found:
     )
     row = conn.execute(query).first()
     if row is not None:
-        return Found(name, row.body, row.version, builtin=False, sop=sops.load(row.body, name=name, version=row.version))
+        return Found(
+            name, row.body, row.version, builtin=False, sop=sops.load(row.body, name=name, version=row.version)
+        )
     if name not in sops.NAMES:
         raise NotFound(f"there is no SOP {name}", code="SOP_NOT_FOUND", next="beadmill sop list")
     body = sops.builtin(name)

@@ -173,7 +173,9 @@ def _settings(ports: Ports, conn: Connection, row: Any) -> RunSettings:
     return ports.settings.defaults.overlaid(project.overrides, row.overrides)
 
 
-async def edit(ports: Ports, ticket: str, changes: Mapping[str, Any], *, actor: Actor, key: str = "") -> views.TicketView:
+async def edit(
+    ports: Ports, ticket: str, changes: Mapping[str, Any], *, actor: Actor, key: str = ""
+) -> views.TicketView:
     """Only a draft can be edited. Raises Conflict otherwise, Invalid for a field that is not editable."""
     require(actor, Permission.PLAN)
     unknown = sorted(set(changes) - set(EDITABLE))
@@ -190,7 +192,9 @@ async def edit(ports: Ports, ticket: str, changes: Mapping[str, Any], *, actor: 
 
     request = {"ticket": ticket, **values}
     await ports.store.write(
-        lambda tx: once(tx, key, operation="tickets.edit", actor=actor, request=request, now=tx.now, act=lambda: act(tx))
+        lambda tx: once(
+            tx, key, operation="tickets.edit", actor=actor, request=request, now=tx.now, act=lambda: act(tx)
+        )
     )
     return await show(ports, ticket, actor=actor)
 
@@ -244,12 +248,16 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
     _draft(row)
     project = project_row(conn, row.short)
     if project.path is None:
-        raise Conflict(f"{row.short} has no repository any more", code="NO_REPOSITORY", next="beadmill project add <path>")
+        raise Conflict(
+            f"{row.short} has no repository any more", code="NO_REPOSITORY", next="beadmill project add <path>"
+        )
     settings = _settings(ports, conn, row)
     sop = sops.find(conn, row.sop)
     library.checked(sop.body, name=sop.name, specs=ports.kinds)
     _check_seats(ports, settings, {node.kind for node in sop.sop.graph.nodes.values()})
-    count = conn.execute(sa.select(sa.func.count()).select_from(t.runs).where(t.runs.c.ticket_id == row.id)).scalar_one()
+    count = conn.execute(
+        sa.select(sa.func.count()).select_from(t.runs).where(t.runs.c.ticket_id == row.id)
+    ).scalar_one()
     work = Work(
         key=row.key,
         title=row.title,
@@ -280,7 +288,16 @@ def _begin(tx: Tx, plan: _Plan, actor: Actor) -> None:
 
 
 COUNCILS = frozenset({"interview", "prd", "beads"})
-ASKING = COUNCILS | {"agent", "scan", "setup", "build", "verify", "qa", "integrate", "pull_request"}  # node kinds that ask an agent
+ASKING = COUNCILS | {
+    "agent",
+    "scan",
+    "setup",
+    "build",
+    "verify",
+    "qa",
+    "integrate",
+    "pull_request",
+}  # node kinds that ask an agent
 
 
 def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
@@ -311,7 +328,7 @@ def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
 
 
 # --- cancel -------------------------------------------------------------------------------------------------------
-async def cancel(ports: Ports, ticket: str, *, actor: Actor, reason: str = "", key: str = "") -> views.TicketView:
+async def cancel(ports: Ports, ticket: str, *, actor: Actor, reason: str = "") -> views.TicketView:
     """Fences the run, proves that nothing of it is left running, then says canceled. Content is kept.
 
     Raises Conflict when the ticket has ended already by something else.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from beadmill.domain.bead import Attempt
 from beadmill.domain.ended import CommandResult
 from beadmill.domain.machine import AttemptState
-from beadmill.domain.values import Json
+from beadmill.domain.values import Json, VisitRef
 from beadmill.store.db import Store
 from beadmill.store.journal import attempts, changes
 
@@ -19,11 +19,11 @@ class Ledger:
         self._store = store
 
     async def begin(
-        self, run: str, visit: str, bead: str, *, bead_sha: str, tree: str, start_commit: str, key: str
+        self, run: str, visit: str | VisitRef, bead: str, *, bead_sha: str, tree: str, start_commit: str, key: str
     ) -> Attempt:
         return await self._store.write(
             lambda tx: attempts.begin(
-                tx, run, visit, bead, bead_sha=bead_sha, tree=tree, start_commit=start_commit, key=key
+                tx, run, str(visit), bead, bead_sha=bead_sha, tree=tree, start_commit=start_commit, key=key
             )
         )
 
@@ -52,10 +52,10 @@ class Ledger:
         return await self._store.read(lambda conn: attempts.listed(conn, run))
 
     async def check(
-        self, run: str, visit: str, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
+        self, run: str, visit: str | VisitRef, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
     ) -> None:
         await self._store.write(
-            lambda tx: attempts.check(tx, run, visit, bead=bead, purpose=purpose, result=result, commit=commit, key=key)
+            lambda tx: attempts.check(tx, run, str(visit), bead=bead, purpose=purpose, result=result, commit=commit, key=key)
         )
 
 
