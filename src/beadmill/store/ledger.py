@@ -8,7 +8,7 @@ from beadmill.domain.bead import Attempt
 from beadmill.domain.change import Change
 from beadmill.domain.ended import CommandResult
 from beadmill.domain.machine import AttemptState
-from beadmill.domain.values import Json, RunId, VisitRef
+from beadmill.domain.values import Json, VisitRef
 from beadmill.store.db import Store
 from beadmill.store.journal import attempts, changes, facts
 
@@ -20,7 +20,7 @@ class Ledger:
         self._store = store
 
     async def begin(
-        self, run: RunId, visit: VisitRef | str, bead: str, *, bead_sha: str, tree: str, start_commit: str, key: str
+        self, run: str, visit: str | VisitRef, bead: str, *, bead_sha: str, tree: str, start_commit: str, key: str
     ) -> Attempt:
         return await self._store.write(
             lambda tx: attempts.begin(
@@ -54,12 +54,10 @@ class Ledger:
         return await self._store.read(lambda conn: attempts.listed(conn, run))
 
     async def check(
-        self, run: RunId, visit: VisitRef | str, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
+        self, run: str, visit: str | VisitRef, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
     ) -> None:
         await self._store.write(
-            lambda tx: attempts.check(
-                tx, run, str(visit), bead=bead, purpose=purpose, result=result, commit=commit, key=key
-            )
+            lambda tx: attempts.check(tx, run, str(visit), bead=bead, purpose=purpose, result=result, commit=commit, key=key)
         )
 
 
