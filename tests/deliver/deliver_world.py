@@ -57,7 +57,7 @@ async def answer_one(house: House, gate: Mapping[str, Any]) -> None:
     assert gate["kind"] in ("interview", "approve", "merge"), dict(gate)
     if gate["kind"] == "interview":
         view = await interviews.show(house.ports, KEY, actor=ME)
-        said = {q.id: material.answers()[q.id] for q in view.questions if q.id in material.answers()}
+        said = {q["id"]: material.answers()[q["id"]] for q in view.questions if q["id"] in material.answers()}
         await interviews.answer(house.ports, KEY, answers=said, etag=gate["etag"], actor=ME, key=gate["id"])
         return
     choice = "merge" if gate["kind"] == "merge" else "approve"

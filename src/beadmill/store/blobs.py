@@ -58,10 +58,9 @@ def get_blob(conn: Connection, sha: str) -> bytes:
 
 def put_document(tx: Tx, doc: Document, *, run: str, visit: str, author: str, parent: int | None = None) -> ArtifactRef:
     """Same bytes of the same kind in the same visit: same row. Emits ``artifact.put`` for a new row."""
+    if (known := same_document(tx.conn, doc, visit)) is not None:
+        return known
     sha = put_blob(tx, doc.canonical())
-    same = sa.select(a.c.id).where(a.c.visit_id == visit, a.c.kind == doc.kind, a.c.sha256 == sha)
-    if (row := tx.run(same).scalar()) is not None:
-        return ArtifactRef(doc.kind, sha, int(row))
     newest = tx.run(sa.select(sa.func.max(a.c.version)).where(a.c.run_id == run, a.c.kind == doc.kind)).scalar()
     row_id = tx.run(
         sa.insert(a)
@@ -83,6 +82,13 @@ def put_document(tx: Tx, doc: Document, *, run: str, visit: str, author: str, pa
         visit=visit,
     )
     return ArtifactRef(doc.kind, sha, int(row_id))
+
+
+def same_document(conn: Connection, doc: Document, visit: str) -> ArtifactRef | None:
+    """The row of these very bytes in this visit."""
+    query = sa.select(a.c.id).where(a.c.visit_id == visit, a.c.kind == doc.kind, a.c.sha256 == doc.sha256)
+    row = conn.execute(query).scalar()
+    return None if row is None else ArtifactRef(doc.kind, doc.sha256, int(row))
 
 
 def artifact(conn: Connection, row: int) -> ArtifactRow:

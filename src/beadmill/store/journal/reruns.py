@@ -42,7 +42,7 @@ def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: A
     _copy_visits(tx, run, new_run, keep)
     _copy_artifacts(tx, run, new_run, keep)
     _copy_attempts(tx, run, new_run, keep)
-    tokens.apply(tx, new_run, _restart(graph, tokens.past(tx.conn, new_run), target), comment="rerun")
+    tokens.apply(tx, new_run, graph, _restart(graph, tokens.past(tx.conn, new_run), target), comment="rerun")
     moves.project(tx, new_run, actor=actor)
 
 

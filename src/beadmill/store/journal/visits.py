@@ -123,7 +123,7 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
     if found.exhausted is not None:
         _exhausted(tx, visit, found.exhausted.target, found.exhausted.max_visits)
     else:
-        tokens.apply(tx, row.run_id, found, comment=outcome.note)
+        tokens.apply(tx, row.run_id, graph, found, comment=outcome.note)
         if found.ended:
             runs.end(tx, row.run_id, RunState.CLOSED if outcome.edge == "closed" else RunState.COMPLETED, actor=SYSTEM)
     moves.project(tx, row.run_id)
@@ -137,7 +137,7 @@ def _exhausted(tx: Tx, visit: str, target: str, limit: int) -> None:
         visit,
         Blocked(
             "REWORK_LIMIT_REACHED",
-            f"{target} was already visited {limit} times",
+            f"The way back to {target} is used up: it gives up after {limit} visits",
             kept="everything that was made",
             next=f"look at the reasons, then send back to {target} once more, or cancel",
         ),
