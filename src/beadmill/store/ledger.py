@@ -8,7 +8,7 @@ from beadmill.domain.bead import Attempt
 from beadmill.domain.change import Change
 from beadmill.domain.ended import CommandResult
 from beadmill.domain.machine import AttemptState
-from beadmill.domain.values import Json, VisitRef
+from beadmill.domain.values import Json, RunId, VisitRef
 from beadmill.store.db import Store
 from beadmill.store.journal import attempts, changes, facts
 
