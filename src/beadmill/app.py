@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import threading
@@ -137,7 +138,9 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home)))
 
 
+@functools.lru_cache(maxsize=64)
 def graph_of(body: str) -> Graph:
+    """A run pins its text, so one parse serves all its activations."""
     return load(body, name="run").graph
 
 

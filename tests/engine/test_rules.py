@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.engine.bench import ME, Bench, agent_task, chain, one
 
 from beadmill.domain.ended import Failed, Lost, SessionRef, Why
 from beadmill.domain.values import Access, GateKind, GateRequest, Outcome, VisitRef
@@ -15,6 +14,7 @@ from beadmill.engine.port import Visit
 from beadmill.errors import Blocked, Conflict, Missing, Stale, Superseded
 from beadmill.store import tables
 from beadmill.store.journal import gates, moves, runs, steps, visits
+from tests.engine.bench import ME, Bench, agent_task, chain, one
 
 OK = Outcome("ok")
 
