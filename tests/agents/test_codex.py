@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.agents.conftest import CODEX
-from tests.processes.session_world import World
 
 from beadmill.agents import registry
 from beadmill.agents.codex import CodexAgent, native
@@ -18,6 +16,8 @@ from beadmill.domain.ended import Failed, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Seat
 from beadmill.errors import Refused, Unavailable
 from beadmill.processes.spec import EventKind
+from tests.agents.conftest import CODEX
+from tests.processes.session_world import World
 
 
 async def outputs(codex: World, command: str, access: Access = Access.WRITE) -> str:

@@ -14,8 +14,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.processes import attach_once
-from tests.processes.session_world import World, until
 
 from beadmill.domain.ended import Failed, Lapsed, Lost, Ran, Replied, Stopped, Why
 from beadmill.domain.values import Access, Seat
@@ -24,6 +22,8 @@ from beadmill.processes import procs
 from beadmill.processes.folder import lock, read_json
 from beadmill.processes.sessions import SOURCE, Adapter, FolderSession
 from beadmill.processes.spec import EventKind, Hold, Policy, Release, Stop
+from tests.processes import attach_once
+from tests.processes.session_world import World, until
 
 STUBBORN = "(trap '' TERM; setsid sh -c \"trap '' TERM; touch up; sleep 300; sleep 300\" & sleep 300; sleep 300)"
 

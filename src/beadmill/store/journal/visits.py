@@ -123,7 +123,7 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
     if found.exhausted is not None:
         _exhausted(tx, visit, found.exhausted.target, found.exhausted.max_visits)
     else:
-        tokens.apply(tx, row.run_id, graph, found, comment=outcome.note)
+        tokens.apply(tx, row.run_id, graph, found, comment=outcome.note if found.supersede else "")
         if found.ended:
             runs.end(tx, row.run_id, RunState.CLOSED if outcome.edge == "closed" else RunState.COMPLETED, actor=SYSTEM)
     moves.project(tx, row.run_id)
