@@ -17,11 +17,11 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from beadmill import crashpoints
 from beadmill.domain.ended import (
@@ -54,6 +54,7 @@ from beadmill.redact import Redactor, secrets_of
 LOCK_PATIENCE: Final = 2.0  # seconds: a probe of somebody else holds the lock for microseconds
 UNWIND: Final = 10.0  # seconds a stopped adapter may take to end its child before everything is ended for it
 _PR_SET_CHILD_SUBREAPER: Final = 36
+T = TypeVar("T")
 
 
 def main() -> None:
@@ -170,18 +171,16 @@ class Runner:
         if self.spawner is not None:
             await self.spawner.close()
         if self.box is not None:
-            try:
-                await self.box.close()
-            except Exception as error:  # noqa: BLE001 - the sandbox is a plugin
+            _, error = await _plugin(self.box.close())
+            if error is not None:
                 self.log.say(EventKind.WARNING, message=f"the sandbox did not close: {error}")
 
     # --- a batch
 
     async def _run_batch(self, batch: Batch) -> Ran:
         ran: list[CommandResult] = []
-        try:
-            spawner = await self._open()
-        except Exception as error:  # noqa: BLE001 - the sandbox is a plugin
+        spawner, error = await _plugin(self._open())
+        if spawner is None:
             first = str(batch.specs[0]) if batch.specs else ""
             return Ran((CommandResult(first, None, 0.0, f"cannot start: {error}", cannot_start=True),))
         commands = Commands(batch, spawner, self.log, self.folder, ran)
@@ -191,13 +190,11 @@ class Runner:
     # --- an agent
 
     async def _drive(self, task: AgentTask) -> Ended:
-        """Whatever the adapter does, an end comes out of it: this is the border of the plugin call."""
-        try:
-            end = await self._turn(task)
-        except BeadmillError as error:
+        """Whatever the adapter does, an end comes out of it."""
+        end, error = await _plugin(self._turn(task))
+        if isinstance(error, BeadmillError):
             end = self._failed(_why(error), str(error))
-        except Exception as error:  # noqa: BLE001 - the adapter is a plugin
-            traceback.print_exc()
+        elif end is None:
             end = self._failed(Why.INTERNAL, f"{type(error).__name__}: {error}")
         return self._stamp(end)
 
@@ -270,6 +267,15 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         yield
     finally:
         task.cancel()
+
+
+async def _plugin(call: Awaitable[T]) -> tuple[T | None, Exception | None]:
+    """The border of every plugin call, adapter and sandbox: its result, or what it raised."""
+    try:
+        return await call, None
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        traceback.print_exc()
+        return None, error
 
 
 def _why(error: BeadmillError) -> Why:
