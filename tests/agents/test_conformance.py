@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.processes.session_world import World, until
 
 from beadmill.agents import registry
 from beadmill.domain.ended import Ended, Failed, Lapsed, Limited, Replied, Stopped, Why
@@ -15,6 +14,7 @@ from beadmill.domain.values import Access, Json, Usage
 from beadmill.processes import procs
 from beadmill.processes.sessions import Adapter
 from beadmill.processes.spec import AgentEvent, EventKind
+from tests.processes.session_world import World, until
 
 STUBBORN = "(trap '' TERM; setsid sh -c \"trap '' TERM; touch up; sleep 300; sleep 300\" & sleep 300; sleep 300)"
 

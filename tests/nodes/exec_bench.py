@@ -226,7 +226,7 @@ class Bench:
     def visits(self) -> dict[str, str]:
         v = tables.visits
         rows = self.rows(sa.select(v.c.node, v.c.n, v.c.state, v.c.outcome).order_by(v.c.created))
-        return {f"{r[0]}.{r[1]}": str(r[3] or r[2]) for r in rows}
+        return {f"{r[0]}.{r[1]}": str(r[3] if r[2] == "done" else r[2]) for r in rows}
 
     def last(self, kind: type[D]) -> D:
         def read(conn: sa.Connection) -> bytes:

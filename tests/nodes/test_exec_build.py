@@ -16,7 +16,19 @@ from beadmill.processes.spec import AgentTask
 from beadmill.store import tables
 from tests.conftest import Git
 from tests.nodes.exec_bench import (
-    GOOD, SUITE, TEST, Bench, Seeder, bead, chain, lapses, marker, planned, publish, put, writes,
+    GOOD,
+    SUITE,
+    TEST,
+    Bench,
+    Seeder,
+    bead,
+    chain,
+    lapses,
+    marker,
+    planned,
+    publish,
+    put,
+    writes,
 )  # fmt: skip
 
 WRONG = {**GOOD, "greet.py": "def greet(name):\n    return 'bye'\n"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.processes.session_world import World, until
 
 from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import Ran
 from beadmill.processes import procs
 from beadmill.processes.spec import EventKind, Stop
+from tests.processes.session_world import World, until
 
 
 async def test_a_batch_stops_at_the_first_failure(world: World) -> None:

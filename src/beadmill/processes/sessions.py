@@ -180,10 +180,19 @@ class FolderSessions:
                 yield FolderSession(path.parent, spec["token"])
 
     async def sweep_lost(self) -> tuple[str, ...]:
-        """Ends what lost sessions left running; returns their tokens. For start-up."""
+        """Ends what lost sessions left running; returns their tokens. For start-up.
+
+        Raises Unavailable when one could not be ended, behind having tried all.
+        """
         lost = [s for s in self.all() if files.state(s.folder) is State.LOST]
+        failed: list[Unavailable] = []
         for session in lost:
-            await session.stop("its runner is gone")
+            try:
+                await session.stop("its runner is gone")
+            except Unavailable as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
         return tuple(s.token for s in lost)
 
     async def attach(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> FolderSession:
