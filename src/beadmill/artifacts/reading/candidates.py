@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 Origin = Literal["tag", "raw", "fence", "json", "key", "glued", "native"]
@@ -39,7 +40,7 @@ def find(text: str, *, tag: str = "", keys: frozenset[str] = frozenset()) -> tup
     """Candidates, most precise first, none twice. ``keys`` are squashed top-level keys of the document."""
     seen: set[str] = set()
     out: list[Candidate] = []
-    for one in _all(text, tag, keys):
+    for one in islice(_all(text, tag, keys), 10 * MOST):
         body = one.text.strip("\n").rstrip()
         if body.strip() and body not in seen and len(out) < MOST:
             seen.add(body)

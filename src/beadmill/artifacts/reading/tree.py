@@ -28,7 +28,7 @@ from ruamel.yaml.events import (
 Tree: TypeAlias = Any  # None | str | list[Tree] | dict[str, Tree]
 DEEPEST = 60
 MOST_NODES = 100_000
-LONGEST_YAML = 1_000_000  # characters; the pure scanner reads about 300 kB a second
+LONGEST_YAML = 600_000  # characters; the pure scanner reads about 300 kB a second
 LONGEST_JSON = 5_000_000
 _NO_COMMENT = re.compile(r"[ \t]+#\w")  # ``issue #5``: YAML would cut the sentence there
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -63,11 +63,11 @@ class Branch(dict[str, Tree]):
 class Work:
     """How many characters may still be scanned as YAML for one reply: bounded work without a clock."""
 
-    left: int = 1_500_000
+    left: int = 1_000_000
 
     def admit(self, size: int) -> None:
         if size > LONGEST_YAML or size > self.left:
-            raise BadText(f"too long to read as YAML ({size} characters)")
+            raise BadText(f"too long to read as YAML ({size} characters)", told=True)
 
 
 @dataclass(slots=True)
