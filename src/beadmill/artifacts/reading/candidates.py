@@ -98,9 +98,12 @@ def _fences(text: str) -> Iterator[Candidate]:
         yield Candidate(text[opened.end() :], "fence", opened.start(), len(text), title, open_ended=True)
 
 
+_JSON_START = (re.compile(r"^[ \t]*([\[{])(?=\s*[\"'{\[}\]])", re.MULTILINE), re.compile(r"[ \t:]({)(?=\s*\")"))
+
+
 def _json_in_prose(text: str) -> Iterator[Candidate]:
-    """From the first line that starts with a bracket, to the last bracket of that kind."""
-    match = re.search(r"^[ \t]*([\[{])", text, re.MULTILINE) or re.search(r":[ \t]*([\[{])", text)
+    """From the first line that starts with a bracket, or the first ``{"`` in a line, to the last bracket of that kind."""
+    match = _JSON_START[0].search(text) or _JSON_START[1].search(text)
     if match is None:
         return
     start = match.start(1)

@@ -222,7 +222,7 @@ def _colon_for_sure(line: Line, words: Vocabulary) -> bool:
 
 
 def _sign_for_sure(line: Line, _words: Vocabulary) -> bool:
-    return line.value[:1] in tuple("@`%*&!")
+    return line.value[:1] in tuple("@`%")
 
 
 def _quote_value(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
@@ -232,6 +232,8 @@ def _quote_value(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
         return None
     if line.value[0] not in "@`*&!%|>[{]},?\"'" or (opens_block(lines[n]) and len(line.value) <= 3):
         return None
+    if re.match(r"[&!]\S+(?:\s*$|\s+[\[{])|!!|\*\w+$", line.value):
+        return None  # a real anchor, tag or alias
     if line.value[0] in "[{" and line.value[-1] in "]}":
         return None  # a list or mapping in one line: what is wrong inside it cannot be told
     return _put(lines, n, line.with_value(quoted(line.value)))
@@ -293,7 +295,7 @@ def _text_block(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
     pad = " " * (head.column + 2)
     first = [pad + head.value] if head.value else []
     block = first + [pad + one[least:] if one.strip() else "" for one in body]
-    return [*lines[:start], head.head.rstrip() + " |" + head.comment, *block, *lines[end:]]
+    return [*lines[:start], head.head.rstrip() + " |-" + head.comment, *block, *lines[end:]]
 
 
 def _hash(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
