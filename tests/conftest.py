@@ -21,7 +21,7 @@ def anyio_backend() -> str:
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the developer's home, git configuration or Beadmill settings."""
     for name in list(os.environ):
-        if name.startswith(("BEADMILL_", "GIT_")):
+        if name.startswith(("BEADMILL_", "GIT_")) and not name.startswith("BEADMILL_TEST_"):
             monkeypatch.delenv(name)
     (tmp_path / "user").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
@@ -29,7 +29,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     (tmp_path / "user" / ".gitconfig").write_text(
         "[user]\n\tname = Test Person\n\temail = person@example.org\n[init]\n\tdefaultBranch = main\n"
-        "[protocol \"file\"]\n\tallow = always\n"
+        '[protocol "file"]\n\tallow = always\n'
     )
 
 

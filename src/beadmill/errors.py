@@ -10,7 +10,7 @@ BeadmillError                     what happened, what was kept, what to do next
 ├── Unprocessable      (422)      well-formed, yet not a valid document
 ├── Unavailable        (503)      something outside is not there (agent, forge, database)
 └── Blocked                       a node cannot go on: the engine opens a blocked gate
-    └── TurnFailed                an agent session ended without a reply (engine/visit.py raises it)
+    └── TurnFailed                an agent session ended without a reply (engine/turns.py raises it)
 
 Signals of the engine are BaseExceptions, so node code cannot swallow them: Parked, Superseded.
 """
@@ -116,6 +116,17 @@ class Blocked(BeadmillError):
         super().__init__(message or code, code=code, details=details, kept=kept, next=next)
         self.forget = forget
         self.continuable = continuable
+
+
+class TurnFailed(Blocked):
+    """An agent session or command batch ended without a result. ``end`` is the recorded domain.ended value.
+
+    Nodes may catch it where a failed turn is an ordinary outcome (a seat of a council, an iteration of a bead).
+    """
+
+    def __init__(self, code: str, message: str = "", *, end: Any, **more: Any) -> None:
+        super().__init__(code, message, **more)
+        self.end = end
 
 
 class Parked(BaseException):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from beadmill.errors import Conflict
 
 
 class TicketState(StrEnum):
@@ -77,6 +82,33 @@ ATTEMPT: dict[AttemptState, frozenset[AttemptState]] = {
     AttemptState.REPLACED: frozenset(),
 }
 
+S = TypeVar("S", bound=StrEnum)
+
+
+def check_run(old: RunState, new: RunState) -> None:
+    """Raises Conflict (ILLEGAL_TRANSITION), as do its two siblings."""
+    _check("run", RUN, old, new)
+
+
+def check_visit(old: VisitState, new: VisitState) -> None:
+    _check("visit", VISIT, old, new)
+
+
+def check_attempt(old: AttemptState, new: AttemptState) -> None:
+    _check("attempt", ATTEMPT, old, new)
+
+
+def sources(table: Mapping[S, frozenset[S]], new: S) -> frozenset[S]:
+    """The states that may become ``new``: the journal's ``UPDATE … WHERE state IN``."""
+    return frozenset(old for old, may in table.items() if new in may)
+
+
+def _check(what: str, table: Mapping[S, frozenset[S]], old: S, new: S) -> None:
+    if new not in table[old]:
+        raise Conflict(
+            f"the {what} is {old}: it cannot become {new}", code="ILLEGAL_TRANSITION", kept="Nothing was changed."
+        )
+
 
 class Phase(StrEnum):
     """The 34 ticket status words (reference looptroop-lifecycle §1.1), lower snake case."""
@@ -115,3 +147,96 @@ class Phase(StrEnum):
     COMPLETED = "completed"
     CANCELED = "canceled"
     BLOCKED_ERROR = "blocked_error"
+
+
+FIRST_PHASE: dict[str, Phase] = {
+    "scan": Phase.SCANNING_RELEVANT_FILES,
+    "interview": Phase.COUNCIL_DELIBERATING,
+    "prd": Phase.DRAFTING_PRD,
+    "beads": Phase.DRAFTING_BEADS,
+    "preflight": Phase.PRE_FLIGHT_CHECK,
+    "setup": Phase.GENERATING_EXECUTION_SETUP_PLAN,
+    "build": Phase.CODING,
+    "verify": Phase.RUNNING_FINAL_TEST,
+    "qa": Phase.GENERATING_QA_CHECKLIST,
+    "integrate": Phase.INTEGRATING_CHANGES,
+    "pull_request": Phase.CREATING_PULL_REQUEST,
+    "cleanup": Phase.CLEANING_ENV,
+}
+
+
+def first_phase(kind: str) -> Phase:
+    """What a visit of this node kind shows before its node has said anything. Other kinds do work: coding."""
+    return FIRST_PHASE.get(kind, Phase.CODING)
+
+
+class VisitView(NamedTuple):
+    """What the projection needs of one visit. ``blocked``: a blocked gate of it is open; ``waits_person``: any other
+    gate is; ``wake``: when it goes on by itself."""
+
+    state: VisitState
+    phase: Phase | None
+    blocked: bool = False
+    waits_person: bool = False
+    wake: datetime | str | None = None
+
+
+Visits: TypeAlias = Sequence[tuple[VisitState, Phase | None, bool, bool, datetime | str | None]]
+ENDED: dict[TicketState, Phase] = {
+    TicketState.DRAFT: Phase.DRAFT,
+    TicketState.COMPLETED: Phase.COMPLETED,
+    TicketState.CANCELED: Phase.CANCELED,
+}
+
+
+def ticket_status(state: TicketState, run: RunState | None, hold: Hold, visits: Visits) -> Phase:
+    """The one word for a ticket: its state if that says it all, else by the fixed priority blocked > waits for a person
+    > running > parked until a time > queued. Equal rank: the earlier in the order of ``visits``."""
+    if state in ENDED:
+        return ENDED[state]
+    views = [view for view in (VisitView(*v) for v in visits) if view.state.open]
+    if hold is Hold.BUDGET or any(view.blocked for view in views):
+        return Phase.BLOCKED_ERROR
+    if not views:
+        return _without_visits(run)
+    first = min(views, key=_rank)
+    return first.phase or next((v.phase for v in views if v.phase), Phase.SCANNING_RELEVANT_FILES)
+
+
+def _without_visits(run: RunState | None) -> Phase:
+    """Nothing is open, yet the ticket is active: between two commits of an end, or a rework that gave up."""
+    if run is None:
+        return Phase.SCANNING_RELEVANT_FILES
+    if run in (RunState.COMPLETED, RunState.CLOSED):
+        return Phase.CLEANING_ENV
+    return Phase.BLOCKED_ERROR
+
+
+def _rank(view: VisitView) -> int:
+    if view.waits_person:
+        return 0
+    if view.state is VisitState.RUNNING or (view.state is VisitState.PARKED and view.wake is None):
+        return 1  # parked without a time: its sessions work
+    return 2 if view.state is VisitState.PARKED else 3
+
+
+Column: TypeAlias = Literal["todo", "needs_input", "in_progress", "done"]
+COLUMN: dict[Phase, Column] = {
+    Phase.DRAFT: "todo",
+    Phase.WAITING_INTERVIEW_ANSWERS: "needs_input",
+    Phase.WAITING_INTERVIEW_APPROVAL: "needs_input",
+    Phase.WAITING_PRD_APPROVAL: "needs_input",
+    Phase.WAITING_BEADS_APPROVAL: "needs_input",
+    Phase.WAITING_EXECUTION_SETUP_APPROVAL: "needs_input",
+    Phase.WAITING_MANUAL_QA: "needs_input",
+    Phase.WAITING_PR_REVIEW: "needs_input",
+    Phase.BLOCKED_ERROR: "needs_input",
+    Phase.COMPLETED: "done",
+    Phase.CANCELED: "done",
+}
+
+
+def column(phase: Phase, *, asked: bool = False) -> Column:
+    """The board column. ``asked``: an open question moves a working ticket to needs_input without a change of word."""
+    found = COLUMN.get(phase, "in_progress")
+    return "needs_input" if asked and found == "in_progress" else found

@@ -51,11 +51,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who did something. ``door`` is where it came in: web, cli, api, mcp, engine."""
+    """Who did something. ``door`` is where it came in: web, cli, api, mcp, engine. ``scopes`` None = everything (the
+    local owner, the system); a token carries the permissions it was given."""
 
     kind: Literal["user", "system", "agent"]
     name: str
     door: str = ""
+    scopes: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"

@@ -45,15 +45,31 @@ class Work:
     workspace: str  # absolute path
     branch: str  # wanted branch; worktrees handle collisions
     base: str  # base branch name, "" = the remote's default
+    forge: str = "local"
+    remote: str = "origin"
 
 
 class Visit(Protocol):
     """What a node sees. Every durable call has a name, unique in its scope, and comes back by it."""
 
-    ref: VisitRef
-    scope: str  # "" at the top, else "a/b"; a node names scopes to forget
-    settings: RunSettings  # frozen at start
-    work: Work
+    @property
+    def ref(self) -> VisitRef: ...
+    @property
+    def scope(self) -> str:
+        """Empty at the top, else ``a/b``; a node names scopes to forget."""
+        ...
+
+    @property
+    def settings(self) -> RunSettings:
+        """Frozen at start."""
+        ...
+
+    @property
+    def work(self) -> Work: ...
+    @property
+    def comment(self) -> str:
+        """Why the run came back here: the comment of a send back, the note of a rework outcome. Empty otherwise."""
+        ...
 
     def at(self, key: str) -> Visit:
         """A sub-scope: names below are prefixed with ``key/``."""

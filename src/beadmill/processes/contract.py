@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Protocol
 
 from beadmill.domain.ended import Ended, Lost, Ran
@@ -13,6 +14,7 @@ class Session(Protocol):
     """A folder: spec.json, events.jsonl, control socket, lock, owner.json, started, end.json."""
 
     token: str
+    folder: Path
 
     def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
         """Byte offset behind each event, then the event. Follows the file until the session ended."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pydantic import BaseModel
+
 from beadmill.artifacts.beads import BeadStatus, Blueprint, BlueprintBead
 from beadmill.artifacts.command import read_command
 from beadmill.artifacts.reading.ask import given, names, need, outside, rows, twice
@@ -13,7 +15,7 @@ from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, refined, revised
 from beadmill.artifacts.reading.replies import Expansion, Expansions, Refined, Revised, with_changes
 from beadmill.artifacts.reading.shape import Context, Shape
-from beadmill.artifacts.reading.tree import Tree, Unfit, text_of
+from beadmill.artifacts.reading.tree import Tree, Unfit
 from beadmill.domain.command import CommandSpec
 
 ALIASES = {
@@ -222,21 +224,26 @@ def _restore(tree: Tree, context: Context, notes: Notes) -> Tree:
         for name in _PART_ONE:
             if name == "id" or (name in ("title", "prd_refs") and line.get(name) is not None):
                 continue
-            if not _same(line.get(name), getattr(bead, name), original[name]):
+            if not _same(line.get(name), getattr(bead, name)):
                 notes.cleaned("field restored from the blueprint", f"{bead.id}: {name}")
             line[name] = original[name]
     return tree
 
 
-def _same(written: Tree, wanted: Any, original: Any) -> bool:
-    """Whether a written field says what the blueprint says. Commands are compared as commands."""
-    commands = wanted if isinstance(wanted, tuple) else ()
-    if commands and isinstance(commands[0], CommandSpec) and isinstance(written, list):
-        try:
-            return [read_command(one) for one in written] == list(commands)
-        except ValueError:
-            return False
-    return bool(written == text_of(original) or (not written and not original))
+def _same(written: Tree, wanted: Any) -> bool:
+    """Whether a written field says what the blueprint says; nothing written says nothing wanted."""
+    if not written and not wanted:
+        return True
+    if isinstance(wanted, tuple) and isinstance(written, list):
+        return len(written) == len(wanted) and all(_same(w, x) for w, x in zip(written, wanted, strict=True))
+    try:
+        if isinstance(wanted, BaseModel):
+            return type(wanted).model_validate(written) == wanted
+        if isinstance(wanted, CommandSpec):
+            return bool(read_command(written) == wanted)
+    except ValueError:
+        return False
+    return bool(written == wanted)
 
 
 def _check_expansion(value: Expansions, context: Context, _notes: Notes) -> tuple[Expansion, ...]:

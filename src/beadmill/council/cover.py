@@ -1,0 +1,156 @@
+"""Coverage: audit, revise, audit again, bounded; exactly one resolution per gap (reference looptroop-lifecycle §2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
+
+from beadmill.artifacts.base import Document
+from beadmill.artifacts.council import Change, Coverage, CoveragePass, CoverageReply, Resolution
+from beadmill.artifacts.reading.shapes import COVERAGE
+from beadmill.artifacts.yaml import to_yaml
+from beadmill.briefs import PartText
+from beadmill.council.desk import Desk, Table
+from beadmill.council.domains import Domain
+from beadmill.domain.coverage import after_document_pass, final_pass
+from beadmill.domain.values import SYSTEM, ArtifactRef
+from beadmill.engine.port import Visit
+
+D = TypeVar("D", bound=Document)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Generic[D]):
+    """A version on its way to a person. ``changes`` are those of the last revision."""
+
+    document: D
+    ref: ArtifactRef
+    coverage: Coverage
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        return self.coverage.open_gaps
+
+    @property
+    def unresolved(self) -> tuple[Resolution, ...]:
+        """Contradictions that only a person can settle, each once."""
+        left = [r for p in self.coverage.passes for r in p.resolutions if r.action == "left_unresolved"]
+        return tuple({r.gap: r for r in left}.values())
+
+    @property
+    def clean(self) -> bool:
+        return self.coverage.ended in ("clean", "skipped") and not self.unresolved
+
+
+@dataclass(frozen=True, slots=True)
+class Cover(Generic[D]):
+    """``against`` is what the candidate must cover; ``settle`` fills what Beadmill owns in a revised document."""
+
+    domain: Domain[D]
+    table: Table
+    winner: int
+    limit: int
+    against: Callable[[], Sequence[PartText]]
+    settle: Callable[[D], D]
+    context: dict[str, object]
+
+    async def loop(self, v: Visit, first: D) -> Candidate[D]:
+        """Up to ``limit`` audits with a revision between two of them. Rows below ``cover/pass-n``."""
+        ref = await v.put(first, by=self.table.seats[self.winner])
+        candidate = Candidate(first, ref, Coverage(domain=self.domain.name, ended="gaps"))
+        for number in range(1, self.limit + 1):
+            here = v.at(f"cover/pass-{number}")
+            reply = await self._audit(here, candidate.document, number=number, extra=False)
+            verdict = after_document_pass(number=number, limit=self.limit, gaps=len(reply.gaps))
+            candidate = await self._noted(v, candidate, reply, verdict.ended or "gaps")
+            if verdict.go == "approve":
+                return candidate
+            before = candidate.document
+            candidate = await self._revise(here, candidate)
+            last = candidate.coverage.passes[-1].resolutions
+            if candidate.document == before and all(r.action == "left_unresolved" for r in last):
+                return candidate  # only a person can go on: another audit would find the same
+        return candidate
+
+    async def fix(self, v: Visit, seen: Candidate[D], turn: int) -> Candidate[D]:
+        """An Extra Fix that a person asked for: one revision of what they saw, one fresh audit."""
+        here = v.at(f"fix-{turn}")
+        candidate = await self._revise(here, seen)
+        reply = await self._audit(here, candidate.document, number=len(candidate.coverage.passes) + 1, extra=True)
+        return await self._noted(here, candidate, reply, "gaps" if reply.gaps else "clean", extra=True)
+
+    async def _audit(self, v: Visit, document: D, *, number: int, extra: bool) -> CoverageReply:
+        done = await Desk(self.table, self.winner, v).write(
+            "audit",
+            f"{self.domain.name}_coverage",
+            COVERAGE,
+            lambda: (*self.against(), PartText(self.domain.name, to_yaml(document))),
+            values={
+                "pass_number": number,
+                "max_passes": self.limit,
+                "is_final": final_pass(number, self.limit),
+                "extra": extra,
+            },
+            subject=f"extra fix {number}" if extra else f"pass {number}",
+            turn=str(number),
+        )
+        return done.value
+
+    async def _revise(self, v: Visit, candidate: Candidate[D]) -> Candidate[D]:
+        gaps = candidate.gaps
+        if self.domain.revised is None:
+            raise TypeError(f"{self.domain.name} has no revision")
+        number = len(candidate.coverage.passes)
+        done = await Desk(self.table, self.winner, v).write(
+            "revise",
+            f"{self.domain.name}_revise",
+            self.domain.revised,
+            lambda: (*self.against(), *self._to_revise(candidate)),
+            context={"before": candidate.document, "gaps": gaps, **self.context},
+            subject=f"revision {number}",
+            turn=str(number),
+        )
+        document = self.settle(done.value.document)
+        ref = await v.put(document, by=self.table.seats[self.winner], parent=candidate.ref)
+        last = candidate.coverage.passes[-1].model_copy(update={"resolutions": done.value.resolutions})
+        passes = (*candidate.coverage.passes[:-1], last)
+        coverage = candidate.coverage.model_copy(update={"passes": passes})
+        await v.put(coverage, by=SYSTEM)
+        return Candidate(document, ref, coverage, done.value.changes)
+
+    def _to_revise(self, candidate: Candidate[D]) -> tuple[PartText, ...]:
+        gaps = "\n".join(f"- {gap}" for gap in candidate.gaps)
+        return (
+            PartText(self.domain.name, to_yaml(candidate.document)),
+            PartText("coverage_gaps", gaps),
+            PartText("extra_fixes", _history(candidate.coverage)),
+        )
+
+    async def _noted(
+        self, v: Visit, candidate: Candidate[D], reply: CoverageReply, ended: Any, *, extra: bool = False
+    ) -> Candidate[D]:
+        found = CoveragePass(
+            number=len(candidate.coverage.passes) + 1,
+            status="gaps" if reply.gaps else "clean",
+            gaps=reply.gaps,
+            candidate_sha256=candidate.ref.sha256,
+            extra=extra,
+        )
+        passes = (*candidate.coverage.passes, found)
+        coverage = candidate.coverage.model_copy(update={"passes": passes, "ended": ended})
+        await v.put(coverage, by=SYSTEM)
+        return replace(candidate, coverage=coverage)
+
+
+def _history(coverage: Coverage) -> str:
+    """What earlier extra rounds found and did, so that a new one does not turn in circles."""
+    lines: list[str] = []
+    for before, one in pairwise(coverage.passes):
+        if one.extra:
+            lines += [f"Extra round, check {one.number} afterwards: {one.status}"]
+            lines += [f"- {r.action}: {r.gap}: {r.rationale}" for r in before.resolutions]
+            lines += [f"- then still open: {gap}" for gap in one.gaps]
+    return "\n".join(lines)

@@ -1,0 +1,227 @@
+"""Embedded Jobs: one dispatcher that claims ready visits, wakes what is due, and carries an activation to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from beadmill import crashpoints
+from beadmill.domain.sop import Graph
+from beadmill.domain.values import Json, VisitRef
+from beadmill.engine.activation import Activation
+from beadmill.engine.port import Node, Work
+from beadmill.engine.visit import NamedVisit
+from beadmill.engine.watch import Watcher
+from beadmill.errors import BeadmillError, Blocked, Parked, Superseded
+from beadmill.processes.contract import Sessions
+from beadmill.settings import RunSettings
+from beadmill.store import tables
+from beadmill.store.db import Store
+from beadmill.store.journal import attempts, steps, visits
+from beadmill.store.journal import sessions as journal_sessions
+
+log = logging.getLogger(__name__)
+RESCAN = 5.0  # seconds: a lost bell, another process
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the engine must know of a run to activate one of its nodes."""
+
+    graph: Graph
+    settings: RunSettings
+    work: Work
+    comment: str
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Implements engine.port.Engine and Jobs for one daemon on one home."""
+
+    store: Store
+    sessions: Sessions
+    nodes: Mapping[str, Node]
+    parse: Callable[[str], Graph]  # SOP text → graph
+    worker: str
+    host: str = "local"
+    slots: int = 16
+    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _watcher: Watcher | None = None
+
+    @property
+    def busy(self) -> int:
+        """Activations in memory now: 0 while everything is parked."""
+        return len(self._tasks)
+
+    def ring(self) -> None:
+        """From any thread. Before ``serve`` it does nothing: the first scan sees every row."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._bell.set)
+
+    async def serve(self) -> None:
+        """Until cancelled. Cancelling detaches: agents go on in their runners."""
+        self._loop = asyncio.get_running_loop()
+        self._watcher = Watcher(self.store, self.sessions, self.host, self.ring, self._halt)
+        await self.store.write(visits.release_dead)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watcher.serve())
+            group.create_task(self._dispatch(group))
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            self._bell.clear()
+            await self.store.write(visits.wake_due)
+            for visit, activation in await self.store.read(visits.ready):
+                if len(self._tasks) < self.slots and visit not in self._tasks:
+                    self._tasks[visit] = group.create_task(self._activate(visit, activation), name=visit)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        due = await self.store.read(visits.next_due)
+        seconds = RESCAN
+        if due is not None:
+            seconds = min(RESCAN, max(0.0, (datetime.fromisoformat(due) - self.store.clock()).total_seconds()))
+        try:
+            async with asyncio.timeout(seconds):
+                await self._bell.wait()
+        except TimeoutError:
+            return
+
+    async def stop(self, visit: VisitRef, why: str) -> None:
+        """Returns when neither code nor sessions of the visit run."""
+        await self._halt(str(visit), why)
+
+    async def _halt(self, visit: str, why: str) -> None:
+        task = self._tasks.get(visit)
+        if task is not None and task is not asyncio.current_task():
+            if self._loop is asyncio.get_running_loop():
+                task.cancel()
+                await asyncio.wait([task])
+            else:
+                assert self._loop is not None
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._halt(visit, why), self._loop))
+                return
+        for token in await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=visit)):
+            await self._stop_session(token, why)
+
+    async def _stop_session(self, token: str, why: str) -> None:
+        assert self._watcher is not None
+        session = self.sessions.find(token)
+        if session is not None:
+            await session.stop(why)
+        await self._watcher.book(token, session)
+
+    # --- one activation -----------------------------------------------------------------------------------------
+    async def _activate(self, visit: str, activation: int) -> None:
+        """The border where every error becomes a blocked gate: no activation ever just fails."""
+        owner = uuid.uuid4().hex
+        try:
+            if await self._claim(visit, activation, owner):
+                crashpoints.reach("claimed")
+                await self._claimed(visit, owner)
+        except Superseded:
+            log.info("activation of %s lost its visit", visit)
+        finally:
+            self._tasks.pop(visit, None)
+            self._bell.set()
+
+    async def _claimed(self, visit: str, owner: str) -> None:
+        try:
+            await self._visit(await self._open(visit, owner))
+        except Exception as error:  # border: job - a bug in a node, a plugin or the engine must not lose the run
+            log.exception("activation of %s failed", visit)
+            failure = _internal(error)
+            await self.store.write(lambda tx: visits.block(tx, visit, owner, failure, phase=None))
+
+    async def _claim(self, visit: str, activation: int, owner: str) -> bool:
+        return await self.store.write(lambda tx: visits.claim(tx, visit, activation, owner=owner, worker=self.worker))
+
+    async def _open(self, visit: str, owner: str) -> Activation:
+        ref = VisitRef.parse(visit)
+        loaded = await self.store.read(lambda conn: self._load(conn, ref))
+        memo = await self.store.read(lambda conn: steps.memo(conn, visit))
+        return Activation(
+            self.store,
+            self.sessions,
+            self.host,
+            ref,
+            owner,
+            memo,
+            loaded.graph,
+            loaded.settings,
+            loaded.work,
+            loaded.comment,
+        )
+
+    def _load(self, conn: Connection, ref: VisitRef) -> Loaded:
+        r = tables.runs
+        row = conn.execute(r.select().where(r.c.id == ref.run)).mappings().one()
+        graph = self.parse(row["sop_body"])
+        settings = RunSettings.model_validate(row["settings"])
+        comment = conn.execute(sa.select(tables.visits.c.comment).where(tables.visits.c.id == str(ref))).scalar()
+        return Loaded(graph, settings, Work(**row["work"]), comment or "")
+
+    async def _visit(self, act: Activation) -> None:
+        definition = act.graph.nodes[act.ref.node]
+        try:
+            node = self._node(definition.kind)
+            config = node.spec.config(**definition.config)
+            outcome = await node.visit(NamedVisit(act), config)
+        except Parked as parked:
+            await self._park(act, parked.waits)
+        except Blocked as blocked:
+            await self._block(act, blocked)
+        else:
+            await self.store.write(lambda tx: visits.finish(tx, act.visit, act.owner, act.graph, outcome))
+            crashpoints.reach(f"after {act.ref.node}:finish")
+
+    def _node(self, kind: str) -> Node:
+        try:
+            return self.nodes[kind]
+        except KeyError:
+            raise Blocked(
+                "NODE_KIND_UNKNOWN",
+                f"This installation has no node kind {kind!r}",
+                next="install what provides it, then retry",
+            ) from None
+
+    async def _park(self, act: Activation, waits: frozenset[visits.Wait]) -> None:
+        await self._stop_unattended(act)
+        await self.store.write(lambda tx: visits.park(tx, act.visit, act.owner, waits, phase=act.pending))
+        crashpoints.reach(f"after {act.ref.node}:park")
+
+    async def _block(self, act: Activation, blocked: Blocked) -> None:
+        await self._stop_unattended(act)
+        await self.store.write(lambda tx: visits.block(tx, act.visit, act.owner, blocked, phase=act.pending))
+
+    async def _stop_unattended(self, act: Activation) -> None:
+        """Rule 15: sessions of this visit that the activation did not re-enter are stopped, their attempts replaced."""
+        live = await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=act.visit))
+        orphans = [token for token in live if token not in act.entered]
+        for token in orphans:
+            await self._stop_session(token, "nobody waits for it any more")
+        if orphans:
+            await self.store.write(lambda tx: attempts.replace_open(tx, act.visit, orphans))
+
+
+def _internal(error: Exception) -> Blocked:
+    if isinstance(error, BeadmillError):  # something outside said no: its own words, not ours
+        return Blocked(error.code, error.message, details=error.details, kept=error.kept, next=error.next)
+    details: dict[str, Json] = {"traceback": "".join(traceback.format_exception(error))[-8000:]}
+    return Blocked(
+        "INTERNAL",
+        f"Beadmill itself failed: {type(error).__name__}: {error}",
+        details=details,
+        kept="everything recorded so far",
+        next="retry; if it happens again, report it with these details",
+    )

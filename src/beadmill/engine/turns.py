@@ -1,0 +1,280 @@
+"""Calls that wait: agent turns, command batches, gates, times. Each ends the activation with Parked until it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from beadmill.domain.budget import spent
+from beadmill.domain.ended import Asked, Ended, Failed, Lapsed, Limited, Lost, Ran, Replied, SessionRef, Stopped, Why
+from beadmill.domain.machine import Phase
+from beadmill.domain.values import (
+    Access,
+    Brief,
+    Event,
+    GateAnswer,
+    GateKind,
+    GateRequest,
+)
+from beadmill.engine.activation import Activation
+from beadmill.errors import Parked, Superseded, TurnFailed
+from beadmill.processes.spec import AgentTask, Batch, BoxSpec
+from beadmill.processes.wire import decode_end, encode, encode_end
+from beadmill.settings import BudgetSettings
+from beadmill.store.db import Tx, stamp
+from beadmill.store.journal import budgets, gates, moves, sessions
+from beadmill.store.journal.sessions import Opening
+from beadmill.store.journal.visits import Wait, set_phase
+
+W = TypeVar("W", AgentTask, Batch)
+LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often
+LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
+
+
+def parked(*waits: Wait) -> Parked:
+    return Parked(frozenset(waits))
+
+
+# --- agent --------------------------------------------------------------------------------------------------------
+async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *, forget: str) -> Replied:
+    """Turns until a reply. Raises TurnFailed with the recorded end when there is none."""
+    row = act.known(name)
+    if row is None:
+        last = await _turns(act, name, factory)
+        row = await act.record(name, "agent", encode_end(last), _ended_event(name, last))
+    end = decode_end(await act.result(row))
+    if isinstance(end, Replied):
+        return end
+    assert not isinstance(end, (Ran, Lost, Asked, Limited))
+    raise _failed(end, forget or name)
+
+
+async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -> Ended:
+    resume, brief = await _continued(act, name), None
+    lost = 0
+    turn = 0
+    while True:
+        turn += 1
+        make = _task(act, factory, resume, brief)
+        end = await _session(act, f"{act.key(name)}/{turn}", make, name=name)
+        if isinstance(end, Asked):
+            resume, brief = end.session, _words(await _question(act, f"{name}/question-{turn}", end))
+        elif isinstance(end, Limited):
+            await sleep(act, f"{name}/limit-{turn}", _until(act, end, turn))
+            resume = end.session if end.session.conversation else resume
+        elif isinstance(end, Lost):
+            lost += 1
+            if lost > LOST_RETRIES or make().access in (Access.WRITE, Access.ONLINE):
+                token = f"{act.key(name)}/{turn}"
+                return Failed(session=SessionRef(token), why=Why.LOST, message="The session was lost: its runner died")
+        else:
+            assert not isinstance(end, Ran)
+            return end
+
+
+def _task(
+    act: Activation, factory: Callable[[], AgentTask], resume: SessionRef | None, brief: Brief | None
+) -> Callable[[], AgentTask]:
+    def make() -> AgentTask:
+        task = factory()
+        if task.access is Access.NONE:
+            task = replace(task, cwd=Path(act.work.workspace) / "empty")
+        if resume is not None:
+            task = replace(task, resume=resume)
+        return replace(task, brief=brief) if brief is not None else task
+
+    return make
+
+
+async def _continued(act: Activation, name: str) -> SessionRef | None:
+    """After "continue" at a blocked gate the conversation that failed is resumed."""
+    chosen = any(
+        d["choice"] == "continue" and f"{act.visit}/blocked#" in gate for gate, d in act.memo.decisions.items()
+    )
+    round_ = act.round_of(name)
+    old = act.memo.rows.get((name, round_ - 1))
+    if not chosen or old is None:
+        return None
+    end = decode_end(await act.result(old))
+    usable = isinstance(end, Failed) and end.continuable and end.session.conversation
+    return end.session if usable and isinstance(end, Failed) else None
+
+
+async def _question(act: Activation, name: str, end: Asked) -> str:
+    window = timedelta(seconds=act.settings.questions.window_s)
+    request = GateRequest(
+        GateKind.QUESTION,
+        end.question,
+        ("answer", "decide_yourself"),
+        form={"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
+        detail={"question": end.question, "options": list(end.options)},
+        within=window,
+        lapse="decide_yourself",
+    )
+    answer = await ask(act, name, request)
+    if answer.choice == "answer":
+        return str((answer.payload or {}).get("answer", ""))
+    return "Nobody answered in time: decide yourself and say what you assumed."
+
+
+def _words(text: str) -> Brief:
+    return Brief("answer", f"Beadmill task: answer | ticket:  | subject:  | seat:  | turn: \n\n{text}")
+
+
+def _until(act: Activation, end: Limited, turn: int) -> datetime:
+    backoff = min(LIMIT_BACKOFF * 2 ** (turn - 1), timedelta(hours=1))
+    return end.until or act.store.clock() + backoff
+
+
+CODES = {
+    Why.LOST: "AGENT_LOST",
+    Why.AUTH: "AGENT_SIGNED_OUT",
+    Why.MISSING: "AGENT_MISSING",
+    Why.QUOTA: "AGENT_QUOTA",
+    Why.CONTEXT: "AGENT_CONTEXT_TOO_LONG",
+    Why.TRUNCATED: "AGENT_OUTPUT_TRUNCATED",
+    Why.BAD_MODEL: "AGENT_BAD_MODEL",
+    Why.REFUSED: "AGENT_REFUSED",
+}
+
+
+def _failed(end: Replied | Lapsed | Stopped | Failed, forget: str) -> TurnFailed:
+    if isinstance(end, Failed):
+        code, message = CODES.get(end.why, "AGENT_FAILED"), end.message or f"The agent failed: {end.why}"
+    elif isinstance(end, Lapsed):
+        code = "AGENT_SILENT" if end.idle else "AGENT_OUT_OF_TIME"
+        message = "The agent said nothing for too long" if end.idle else "The agent used up its working time"
+    else:
+        code, message = "AGENT_STOPPED", "The agent was stopped"
+    continuable = isinstance(end, Failed) and end.continuable
+    return TurnFailed(
+        code, message, end=end, forget=(forget,), continuable=continuable, kept="everything recorded before this turn"
+    )
+
+
+def _ended_event(name: str, end: Ended) -> Event:
+    return Event("turn.ended", {"name": name, "end": type(end).__name__})
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+async def command(act: Activation, name: str, factory: Callable[[], Batch], *, forget: str) -> Ran:
+    """Raises TurnFailed when the batch was lost more often than it may be, or stopped."""
+    row = act.known(name)
+    if row is None:
+        for turn in range(1, LOST_RETRIES + 2):
+            end = await _session(act, f"{act.key(name)}/{turn}", factory, name=name)
+            if not isinstance(end, Lost):
+                break
+        row = await act.record(name, "command", encode_end(end))
+    end = decode_end(await act.result(row))
+    if isinstance(end, Ran) and not end.stopped:
+        return end
+    raise TurnFailed("COMMANDS_LOST", "The commands did not run to their end", end=end, forget=(forget or name,))
+
+
+# --- one session ---------------------------------------------------------------------------------------------------
+async def _session(act: Activation, token: str, factory: Callable[[], W], *, name: str) -> Ended | Ran | Lost:
+    """Its end when it was booked; otherwise it is (re-)attached and the activation parks on it."""
+    row = act.memo.sessions.get(token)
+    if row is not None and row["ended"] is not None:
+        return decode_end(row["end"])
+    act.entered.add(token)
+    wait = Wait("session", token)
+    if row is not None and (there := act.sessions.find(token)) is not None and (there.live() or there.ended()):
+        raise parked(wait)  # it runs, or waits to be booked
+    work = factory()
+    if row is None:
+        if isinstance(work, AgentTask):
+            await _within_budget(act, name)
+        phase = act.pending
+        busy = await act.write(
+            lambda tx: sessions.open_session(tx, act.visit, act.owner, _opening(act, token, work), phase=phase)
+        )
+        act.written(phase)
+        if busy is not None:
+            raise parked(busy)
+        act.passed(f"{name}:opened")
+    await act.sessions.attach(token, work, BoxSpec(act.settings.sandbox, Path(act.work.workspace)))
+    act.passed(f"{name}:attached")
+    raise parked(wait)
+
+
+def _opening(act: Activation, token: str, work: AgentTask | Batch) -> Opening:
+    if isinstance(work, Batch):
+        return Opening(token, "batch", act.host, subject="; ".join(str(s) for s in work.specs)[:200])
+    brief = work.brief
+    return Opening(
+        token,
+        "agent",
+        act.host,
+        str(work.seat),
+        brief.template,
+        brief.subject,
+        [encode(p) for p in brief.ledger],
+        brief.text,
+        act.work.project,
+        act.settings.agent_slots,
+    )
+
+
+async def _within_budget(act: Activation, name: str) -> None:
+    """Parks on a budget gate when the run has spent what it may; the answer carries the new limits."""
+    limits = act.settings.budget
+    if limits.usd is None and limits.tokens is None and limits.minutes is None:
+        return
+    now = await act.store.read(lambda conn: budgets.spending(conn, act.ref.run))
+    wanted = BudgetSettings.model_validate({**limits.model_dump(), **now.raised})
+    if spent(wanted, now.usd, now.tokens, now.minutes).state == "over":
+        await ask(act, f"{name}/budget-{now.times}", _budget_gate(wanted, now))
+
+
+def _budget_gate(limits: BudgetSettings, now: budgets.Spending) -> GateRequest:
+    number = {"type": "number"}
+    return GateRequest(
+        GateKind.BUDGET,
+        "The budget is used up",
+        ("raise",),
+        form={
+            "type": "object",
+            "properties": {"usd": number, "tokens": number, "minutes": number},
+            "additionalProperties": False,
+        },
+        detail={
+            "limits": limits.model_dump(),
+            "spent": {"usd": now.usd, "tokens": now.tokens, "minutes": round(now.minutes, 1)},
+        },
+    )
+
+
+# --- gates and times -----------------------------------------------------------------------------------------------
+async def ask(act: Activation, name: str, request: GateRequest) -> GateAnswer:
+    gate = act.key(name)
+    if (row := act.memo.decisions.get(gate)) is not None:
+        return gates.to_answer(row)
+    phase = act.pending
+    answer = await act.write(lambda tx: _open(tx, act, gate, request, phase))
+    act.written(phase)
+    act.passed(name)
+    if answer is None:
+        raise parked(Wait("gate", gate))
+    return answer
+
+
+def _open(tx: Tx, act: Activation, gate: str, request: GateRequest, phase: Phase | None) -> GateAnswer | None:
+    if not moves.owned(tx, act.visit, act.owner):
+        raise Superseded(act.visit)
+    set_phase(tx, act.visit, phase)
+    gates.open_gate(tx, gate, act.visit, request)
+    return gates.decision(tx.conn, gate)
+
+
+async def sleep(act: Activation, name: str, until: datetime) -> None:
+    """The first recorded ``until`` wins."""
+    row = act.known(name)
+    if row is None:
+        row = await act.record(name, "sleep", stamp(until))
+    if row.result > stamp(act.store.clock()):
+        raise parked(Wait("time", name, row.result))

@@ -1,0 +1,60 @@
+"""The independent review of the whole change, by another seat than the implementer's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from beadmill.artifacts.delivery import Review
+from beadmill.artifacts.reading.shapes import REVIEW
+from beadmill.briefs import Briefs, PartText
+from beadmill.domain.values import Access, Brief
+from beadmill.engine.port import Visit
+from beadmill.engine.structured import structured
+from beadmill.errors import Blocked, TurnFailed
+from beadmill.nodes._seating import reviewer
+from beadmill.processes.spec import AgentTask
+from beadmill.workspaces.worktrees import Tree
+
+
+class Reviewer:
+    def __init__(self, briefs: Briefs) -> None:
+        self.briefs = briefs
+
+    async def review(self, v: Visit, tree: Tree, parts: Sequence[PartText]) -> Review | None:
+        """None = policy off. Under ``fail`` a reviewer that cannot answer blocks; else the verdict is unavailable."""
+        if v.settings.build.review == "off":
+            return None
+        seat = reviewer(v.settings)
+        briefs = self.briefs.within(v.settings.context_tokens)
+        try:
+            done = await structured(
+                v,
+                "review",
+                shape=REVIEW,
+                task=partial(self._task, v, tree),
+                brief=lambda: briefs.write("review", parts, ticket=v.work.key, seat=str(seat), shape=REVIEW),
+                retries=v.settings.council.structured_retries,
+                briefs=briefs,
+            )
+        except (TurnFailed, Blocked) as failed:
+            if v.settings.build.review == "fail" or not _survivable(failed):
+                raise
+            return Review(verdict="unavailable", summary=failed.message, reviewer=str(seat))
+        return done.value.model_copy(update={"reviewer": str(seat)})
+
+    def _task(self, v: Visit, tree: Tree, brief: Brief) -> AgentTask:
+        return AgentTask(
+            seat=reviewer(v.settings),
+            brief=brief,
+            access=Access.READ,
+            cwd=Path(tree.path),
+            budget=timedelta(seconds=v.settings.build.iteration_s),
+            idle=timedelta(seconds=v.settings.build.idle_s),
+        )
+
+
+def _survivable(failed: Blocked) -> bool:
+    return isinstance(failed, TurnFailed) or failed.code in ("AGENT_OUTPUT_INVALID", "CONTEXT_OVER_BUDGET")

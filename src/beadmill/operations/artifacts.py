@@ -1,0 +1,240 @@
+"""Artifacts: read, compare, and edit what an open gate shows."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from beadmill.artifacts.base import KINDS, Document
+from beadmill.artifacts.beads import Beads
+from beadmill.artifacts.yaml import from_yaml, to_yaml
+from beadmill.domain.values import Actor, Json, Permission
+from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale, Unprocessable
+from beadmill.operations import _rows, views
+from beadmill.operations.paging import Page, beyond, bounded, cut, decode
+from beadmill.operations.ports import Ports
+from beadmill.operations.rules import require
+from beadmill.store import blobs
+from beadmill.store import tables as t
+from beadmill.store.db import Tx
+from beadmill.store.journal import gates as journal
+
+a = t.artifacts.c
+
+
+async def listing(
+    ports: Ports,
+    *,
+    actor: Actor,
+    run: str = "",
+    ticket: str = "",
+    kind: str = "",
+    visit: str = "",
+    cursor: str = "",
+    limit: int | None = None,
+) -> Page[views.ArtifactLine]:
+    """Oldest first. With ``ticket``, the artifacts of its current run."""
+    require(actor, Permission.READ)
+    most = bounded(limit)
+    query = _query().order_by(a.id).limit(most + 1)
+    for column, value in ((a.run_id, run), (a.kind, kind), (a.visit_id, visit)):
+        query = query.where(column == value) if value else query
+    if ticket:
+        query = query.join(t.tickets, t.tickets.c.run_id == a.run_id).where(t.tickets.c.key == ticket)
+    if cursor:
+        query = query.where(beyond([(a.id, False)], decode(cursor, 1)))
+
+    def read(conn: Connection) -> Page[views.ArtifactLine]:
+        rows, after = cut(list(conn.execute(query)), most, ["id"])
+        return Page(items=tuple(views.ArtifactLine(**_fields(row)) for row in rows), next=after)
+
+    return await ports.store.read(read)
+
+
+def _query() -> sa.Select[Any]:
+    return sa.select(t.artifacts, t.blobs.c.size).join(t.blobs, t.blobs.c.sha256 == a.sha256)
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    return {
+        "row": row.id,
+        "kind": row.kind,
+        "run": row.run_id,
+        "visit": row.visit_id,
+        "version": row.version,
+        "sha256": row.sha256,
+        "author": row.author,
+        "parent": row.parent,
+        "size": row.size,
+        "created": row.created,
+    }
+
+
+async def show(ports: Ports, row: int, *, actor: Actor) -> views.ArtifactView:
+    """Raises NotFound."""
+    require(actor, Permission.READ)
+    return await ports.store.read(lambda conn: view(conn, row))
+
+
+def view(conn: Connection, row: int) -> views.ArtifactView:
+    found = _row(conn, row)
+    data = blobs.get_blob(conn, found.sha256)
+    form: Literal["yaml", "jsonl"] = "jsonl" if found.kind == Beads.kind else "yaml"
+    return views.ArtifactView(**_fields(found), form=form, text=as_text(found.kind, data), document=json.loads(data))
+
+
+def _row(conn: Connection, row: int) -> Any:
+    found = conn.execute(_query().where(a.id == row)).first()
+    if found is None:
+        raise NotFound(f"there is no artifact {row}", code="ARTIFACT_NOT_FOUND", next="beadmill artifact list")
+    return found
+
+
+def as_text(kind: str, data: bytes) -> str:
+    """What people read and edit: YAML, and JSON lines for beads."""
+    doc = KINDS[kind].parse(data)
+    return doc.jsonl() if isinstance(doc, Beads) else to_yaml(doc)
+
+
+def from_text(kind: str, text: str) -> Document:
+    """Raises Unprocessable with line and column, Invalid for a kind nobody edits."""
+    if kind not in KINDS:
+        raise Invalid(f"documents of the kind {kind} cannot be edited", code="KIND")
+    return from_yaml(kind, _one_document(text) if kind == Beads.kind else text)
+
+
+def _one_document(text: str) -> str:
+    """Beads are edited one to a line. Raises Unprocessable with the line that is no JSON object."""
+    if not text.lstrip().startswith("{") or "beads" in _loaded(text):
+        return text
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    found = [_loaded(line) for _n, line in lines]
+    for (n, _), bead in zip(lines, found, strict=True):
+        if not bead:
+            raise Unprocessable(
+                f"line {n}, column 1: not a JSON object",
+                code="DOCUMENT_INVALID",
+                details={"line": n, "column": 1},
+                kept="the stored document is unchanged",
+                next="every bead is one JSON object on a line of its own",
+            )
+    return json.dumps({"beads": found}, ensure_ascii=False)
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    """{} for what is no JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+async def raw(ports: Ports, row: int, *, actor: Actor) -> tuple[bytes, str]:
+    """The canonical bytes and their sha256. Raises NotFound."""
+    require(actor, Permission.READ)
+
+    def read(conn: Connection) -> tuple[bytes, str]:
+        found = _row(conn, row)
+        return blobs.get_blob(conn, found.sha256), str(found.sha256)
+
+    return await ports.store.read(read)
+
+
+async def diff(ports: Ports, row: int, *, actor: Actor, against: int | None = None) -> views.DiffView:
+    """Against another version, else the parent, else the version before. Raises NotFound, Invalid across kinds."""
+    require(actor, Permission.READ)
+    return await ports.store.read(lambda conn: _diff(conn, row, against))
+
+
+def _diff(conn: Connection, row: int, against: int | None) -> views.DiffView:
+    new = _row(conn, row)
+    other = against if against is not None else (new.parent or _before(conn, new))
+    if other is None:
+        return views.DiffView(row=row, against=None, diff="")
+    old = _row(conn, other)
+    if old.kind != new.kind:
+        raise Invalid(f"{old.kind} {other} and {new.kind} {row} cannot be compared", code="KIND")
+    before, after = (as_text(r.kind, blobs.get_blob(conn, r.sha256)).splitlines(keepends=True) for r in (old, new))
+    left, right = (f"{r.kind} v{r.version} ({r.author})" for r in (old, new))
+    return views.DiffView(row=row, against=other, diff="".join(difflib.unified_diff(before, after, left, right)))
+
+
+def _before(conn: Connection, row: Any) -> int | None:
+    query = sa.select(a.id).where(a.run_id == row.run_id, a.kind == row.kind, a.version == row.version - 1)
+    return conn.execute(query).scalar()
+
+
+# --- edit ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    row: int
+    etag: str | None
+    text: str | None
+    document: Json
+
+
+async def edit(
+    ports: Ports, row: int, *, etag: str | None, actor: Actor, text: str | None = None, document: Json = None
+) -> views.EditedView:
+    """A new version by this person, from its text or its JSON; the open gates that showed ``row`` now show it.
+
+    Raises Missing without ``etag``, Stale when it is not ``row``'s or a newer version stands, Conflict when no open
+    gate shows it, Unprocessable with line and column for a text that is no such document.
+    """
+    require(actor, Permission.DECIDE)
+    wish = _Edit(row, etag, text, document)
+    return await ports.store.write(lambda tx: _edit(tx, wish, actor))
+
+
+def _edit(tx: Tx, wish: _Edit, actor: Actor) -> views.EditedView:
+    row = _row(tx.conn, wish.row)
+    if wish.etag is None:
+        raise Missing("say which version you edited (If-Match)", code="IF_MATCH_REQUIRED", kept="your input")
+    gates = _showing(tx.conn, row)
+    _current(tx.conn, row, wish.etag, gates)
+    doc = from_text(row.kind, wish.text) if wish.text is not None else _document(row.kind, wish.document)
+    old = blobs.artifact(tx.conn, wish.row).ref
+    new = blobs.put_document(tx, doc, run=row.run_id, visit=row.visit_id, author=str(actor), parent=wish.row)
+    if new.row != old.row:
+        for gate in gates:
+            journal.rebind(tx, gate.id, old, new, actor=actor)
+    lines = [_rows.gate_line(_rows.gate_row(tx.conn, gate.id)) for gate in gates]
+    return views.EditedView(**view(tx.conn, new.row).model_dump(), gates=tuple(lines))
+
+
+def _document(kind: str, document: Json) -> Document:
+    if document is None:
+        raise Invalid("send the edited text or document", code="EMPTY_EDIT", kept="nothing was changed")
+    return from_text(kind, json.dumps(document, ensure_ascii=False))
+
+
+def _showing(conn: Connection, row: Any) -> list[Any]:
+    query = _rows.gate_query().where(t.gates.c.run_id == row.run_id, t.gates.c.state == "open")
+    return [gate for gate in conn.execute(query) if any(int(shown[1]) == row.id for shown in gate.shows)]
+
+
+def _current(conn: Connection, row: Any, etag: str, gates: list[Any]) -> None:
+    newest = conn.execute(
+        _query().where(a.run_id == row.run_id, a.kind == row.kind).order_by(a.version.desc()).limit(1)
+    ).one()
+    if etag != row.sha256 or (not gates and newest.id != row.id):
+        raise Stale(
+            f"{newest.author} saved version {newest.version} of this {row.kind} at {newest.created}",
+            code="ARTIFACT_STALE",
+            details={"row": newest.id, "sha256": newest.sha256, "by": newest.author, "at": newest.created},
+            kept="your input",
+            next=f"compare it with the newest version: beadmill artifact diff {newest.id}",
+        )
+    if not gates:
+        raise Conflict(
+            f"no open gate shows this {row.kind}",
+            code="NOT_AT_A_GATE",
+            kept="your input",
+            next="send the run back to the node that makes it, then edit it at its gate",
+        )

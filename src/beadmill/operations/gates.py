@@ -1,0 +1,123 @@
+"""Gates: everything a person decides. One inbox, one answer each, bound to what was seen."""
+
+from __future__ import annotations
+
+import uuid
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from beadmill.domain.values import Actor, Json, Permission
+from beadmill.operations import _rows, runs, views
+from beadmill.operations.paging import Page, beyond, bounded, cut, decode
+from beadmill.operations.ports import Ports
+from beadmill.operations.rules import require
+from beadmill.store import tables as t
+from beadmill.store.journal import gates as journal
+
+
+async def listing(
+    ports: Ports,
+    *,
+    actor: Actor,
+    project: str = "",
+    ticket: str = "",
+    kind: str = "",
+    state: str = "open",
+    cursor: str = "",
+    limit: int | None = None,
+) -> Page[views.GateLine]:
+    """The inbox: what waits longest comes first. ``state`` open, answered, withdrawn, or "" for all."""
+    require(actor, Permission.READ)
+    most = bounded(limit)
+    columns = [(t.gates.c.created, False), (t.gates.c.id, False)]
+    query = _rows.gate_query().order_by(t.gates.c.created, t.gates.c.id).limit(most + 1)
+    wanted = {t.gates.c.state: state, t.gates.c.kind: kind, t.projects.c.short: project, t.tickets.c.key: ticket}
+    for column, value in wanted.items():
+        query = query.where(column == value) if value else query
+    if cursor:
+        query = query.where(beyond(columns, decode(cursor, 2)))
+
+    def read(conn: Connection) -> Page[views.GateLine]:
+        rows, after = cut(list(conn.execute(query)), most, ["created", "id"])
+        return Page(items=tuple(_rows.gate_line(row) for row in rows), next=after)
+
+    return await ports.store.read(read)
+
+
+async def show(ports: Ports, gate: str, *, actor: Actor) -> views.GateView:
+    """Raises NotFound."""
+    require(actor, Permission.READ)
+    return await ports.store.read(lambda conn: view(conn, gate))
+
+
+def view(conn: Connection, gate: str) -> views.GateView:
+    row = _rows.gate_row(conn, gate)
+    return views.GateView(
+        **_rows.gate_fields(row),
+        shows=_rows.shown(conn, row.shows),
+        form=row.form,
+        detail=row.detail,
+        may=row.may,
+        decision=_decision(conn, gate),
+    )
+
+
+def _decision(conn: Connection, gate: str) -> views.DecisionView | None:
+    row = conn.execute(sa.select(t.decisions).where(t.decisions.c.gate_id == gate)).first()
+    if row is None:
+        return None
+    return views.DecisionView(
+        choice=row.choice,
+        payload=row.payload,
+        note=row.note,
+        actor=row.actor,
+        door=row.door,
+        at=row.at,
+        saw=_rows.shown(conn, row.saw),
+    )
+
+
+async def answer(
+    ports: Ports,
+    gate: str,
+    choice: str,
+    *,
+    etag: str | None,
+    actor: Actor,
+    payload: Json = None,
+    note: str = "",
+    key: str = "",
+) -> views.GateView:
+    """Decides once. The same ``key`` again is the same answer.
+
+    Raises Missing without ``etag``, Stale when what the gate shows has changed, Conflict when it is answered.
+    """
+    row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
+    require(actor, Permission(row.may))
+    await ports.store.write(
+        lambda tx: journal.answer(
+            tx,
+            gate,
+            choice=choice,
+            etag=etag,
+            payload=payload,
+            note=note,
+            key=key or uuid.uuid4().hex,
+            actor=actor,
+        )
+    )
+    ports.engine.ring()
+    return await show(ports, gate, actor=actor)
+
+
+async def send_back(
+    ports: Ports, gate: str, target: str, *, etag: str | None, actor: Actor, comment: str = "", key: str = ""
+) -> views.RunView:
+    """Answers the gate by sending the run back to ``target``: everything behind it is superseded, never overwritten.
+
+    Raises Missing, Stale, Conflict as ``answer`` does; NotFound for a node the run has not.
+    """
+    row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
+    require(actor, Permission(row.may))
+    return await runs.send_back(ports, row.run_id, target, actor=actor, comment=comment, gate=gate, etag=etag, key=key)

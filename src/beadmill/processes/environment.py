@@ -1,0 +1,31 @@
+"""The environment that children get: an allow-list, never a copy. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+SESSION_VARIABLE: Final = "BEADMILL_SESSION"
+TRUSTED_DIRS: Final = "BEADMILL_TRUSTED_EXECUTABLE_DIRS"
+
+_NAMES: Final = frozenset(
+    {
+        "PATH", "LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME",
+        "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+        "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    }
+)  # fmt: skip
+_TESTING: Final = ("BEADMILL_TESTING", "BEADMILL_CRASH")
+
+
+def allowed(env: Mapping[str, str], *, also: Sequence[str] = ()) -> dict[str, str]:
+    """What of ``env`` a child may see. ``also`` names what an adapter declared: a provider's key, for instance."""
+    return {k: v for k, v in env.items() if k in _NAMES or k.startswith("LC_") or k in also}
+
+
+def for_runner(env: Mapping[str, str], *, token: str, also: Sequence[str] = ()) -> dict[str, str]:
+    """The runner also needs the user's HOME (where sign-ins live) and, in tests only, the crash points."""
+    kept = allowed(env, also=(*also, "HOME", TRUSTED_DIRS))
+    if env.get("BEADMILL_TESTING") == "1":
+        kept.update({k: env[k] for k in _TESTING if k in env})
+    return {**kept, SESSION_VARIABLE: token}

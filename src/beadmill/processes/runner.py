@@ -1,0 +1,325 @@
+"""The runner: one small process per agent session or command batch. Standard library only.
+
+``python -I -S -c "…; main()" <source> <folder>``, in a process session of its own. It alone holds the session's lock,
+drives the adapter or the batch, keeps the clock, takes orders, ends everything it started, and writes end.json last.
+Daemon and runner share only the folder, so either may die without the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from beadmill import crashpoints
+from beadmill.domain.ended import (
+    Asked,
+    CommandResult,
+    Ended,
+    Failed,
+    Lapsed,
+    Limited,
+    Ran,
+    Replied,
+    SessionRef,
+    Stopped,
+    Why,
+)  # fmt: skip
+from beadmill.domain.values import Access, Json, Usage
+from beadmill.errors import BeadmillError
+from beadmill.processes import control, procs
+from beadmill.processes import folder as files
+from beadmill.processes.box import Box
+from beadmill.processes.children import RunningChild, Spawner
+from beadmill.processes.clock import WorkClock
+from beadmill.processes.commands import Commands
+from beadmill.processes.eventlog import EventLog
+from beadmill.processes.loading import by_path
+from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Hold, Order, Release, Stop
+from beadmill.processes.wire import decode, decode_work, encode_end
+from beadmill.redact import Redactor, secrets_of
+
+LOCK_PATIENCE: Final = 2.0  # seconds: a probe of somebody else holds the lock for microseconds
+UNWIND: Final = 10.0  # seconds a stopped adapter may take to end its child before everything is ended for it
+_PR_SET_CHILD_SUBREAPER: Final = 36
+T = TypeVar("T")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]).resolve()
+    umask = os.umask(0o077)
+    os.chdir(folder)
+    if not _take_lock():
+        return  # somebody else runs this session, or did
+    crashpoints.reach("runner.started")
+    _adopt_orphans()
+    spec = files.read_json(Path("spec.json"))
+    files.write_json(Path("owner.json"), _owner(spec["token"]))
+    crashpoints.reach("runner.owned")
+    asyncio.run(Runner(folder, spec, umask).run())
+
+
+def _take_lock() -> bool:
+    """The lock stays open for the life of this process. False when the session was started before."""
+    handle = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
+    patience = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if Path("started").exists() or time.monotonic() > patience:
+                return False
+            time.sleep(0.01)
+    return files.write_json(Path("started"), datetime.now(UTC).isoformat(), replace=False)
+
+
+def _adopt_orphans() -> None:
+    """Linux: grandchildren whose parent dies become ours, so none escapes the sweep."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _owner(token: str) -> Json:
+    me = procs.look(os.getpid())
+    return {"token": token, "pid": os.getpid(), "start": me.start if me else 0, "boot": procs.boot_id()}
+
+
+@dataclass(slots=True)
+class Cut:
+    """Why the work was ended from outside; the first reason stays."""
+
+    reason: str = ""  # stop | budget | idle | terminated
+    happened: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def now(self, reason: str) -> None:
+        if not self.happened.is_set():
+            self.reason = reason
+            self.happened.set()
+
+
+class Runner:
+    def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int) -> None:
+        self.folder, self.spec, self.umask = folder, spec, umask
+        self.token: str = spec["token"]
+        self.work = decode_work(spec["work"])
+        self.box_spec = decode(BoxSpec, spec["box"])
+        self.redactor = Redactor(secrets_of(os.environ))
+        self.spawner: Spawner | None = None
+        self.box: Box | None = None
+
+    async def run(self) -> None:
+        """Leaves this process by itself: a plugin that never unwinds must not keep an ended session alive."""
+        self.clock, self.cut = WorkClock(), Cut()
+        self.orders: asyncio.Queue[Order] = asyncio.Queue()
+        self.log = EventLog(self.folder / "events.jsonl", self.redactor, heard=self.clock.touch)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.cut.now, "terminated")
+        async with control.listening(self._take):
+            end = await self._work()
+            left = await procs.end_all(lambda: procs.of_runner(self.token), reap=self._reap)
+            await self._close()
+            for proc in left:
+                self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
+            self.log.say(EventKind.ENDED, type=type(end).__name__)
+        self.log.close()
+        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left]})
+        crashpoints.reach("runner.ended")
+        sys.stderr.flush()
+        os._exit(0)
+
+    def _take(self, order: Order) -> None:
+        match order:
+            case Hold():
+                self.clock.hold()
+            case Release():
+                self.clock.release()
+            case Stop():
+                self.cut.now("stop")
+            case _:
+                self.orders.put_nowait(order)
+
+    def _reap(self) -> None:
+        if self.spawner is not None:
+            self.spawner.reaper.reap()
+
+    async def _work(self) -> Ended | Ran:
+        if isinstance(self.work, Batch):
+            return await self._run_batch(self.work)
+        return await self._drive(self.work)
+
+    async def _open(self) -> Spawner:
+        sandbox = by_path(self.spec["sandbox"])()
+        self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
+        places = _places(self.box_spec.workspace)
+        self.spawner = Spawner(self.folder, box, self.redactor, token=self.token, places=places, umask=self.umask)
+        return self.spawner
+
+    async def _close(self) -> None:
+        """Behind the sweep: the pipes run empty, the box goes."""
+        if self.spawner is not None:
+            await self.spawner.close()
+        if self.box is not None:
+            _, error = await _plugin(self.box.close())
+            if error is not None:
+                self.log.say(EventKind.WARNING, message=f"the sandbox did not close: {error}")
+
+    # --- a batch
+
+    async def _run_batch(self, batch: Batch) -> Ran:
+        ran: list[CommandResult] = []
+        spawner, error = await _plugin(self._open())
+        if spawner is None:
+            first = str(batch.specs[0]) if batch.specs else ""
+            return Ran((CommandResult(first, None, 0.0, f"cannot start: {error}", cannot_start=True),))
+        commands = Commands(batch, spawner, self.log, self.folder, ran)
+        end = await self._until_cut(commands.run())
+        return end if isinstance(end, Ran) else Ran(tuple(ran), stopped=True)
+
+    # --- an agent
+
+    async def _drive(self, task: AgentTask) -> Ended:
+        """Whatever the adapter does, an end comes out of it."""
+        end, error = await _plugin(self._turn(task))
+        if isinstance(error, BeadmillError):
+            end = self._failed(_why(error), str(error))
+        elif end is None:
+            end = self._failed(Why.INTERNAL, f"{type(error).__name__}: {error}")
+        return self._stamp(end)
+
+    async def _turn(self, task: AgentTask) -> Ended:
+        spawner = await self._open()
+        adapter: Mapping[str, Any] = self.spec["adapter"]
+        agent = by_path(adapter["path"])(adapter["options"])
+        async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
+            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed.cwd)))
+        return self._cut_short() if end is None else end
+
+    async def _watch(self, task: AgentTask) -> None:
+        self.clock.touch()
+        idle = await self.clock.lapse(task.budget, task.idle)
+        self.cut.now("idle" if idle else "budget")
+
+    async def _until_cut(self, work: Any) -> Any:
+        """The work's result, or None when it was cut: then it was cancelled and given time to unwind."""
+        task = asyncio.ensure_future(work)
+        cut = asyncio.ensure_future(self.cut.happened.wait())
+        await asyncio.wait({task, cut}, return_when=asyncio.FIRST_COMPLETED)
+        cut.cancel()
+        if task.done():
+            return task.result()
+        task.cancel()
+        await asyncio.wait({task}, timeout=UNWIND)
+        if task.done() and not task.cancelled() and task.exception() is not None:
+            self.log.say(EventKind.WARNING, message=f"while it was stopped: {task.exception()}")
+        return None
+
+    def _cut_short(self) -> Ended:
+        session = SessionRef(self.token)
+        match self.cut.reason:
+            case "stop":
+                return Stopped(session=session)
+            case "terminated":
+                return self._failed(Why.LOST, "the runner was told to terminate by the system", continuable=True)
+            case reason:
+                return Lapsed(session=session, idle=reason == "idle")
+
+    def _failed(self, why: Why, message: str, *, continuable: bool = False) -> Failed:
+        return Failed(session=SessionRef(self.token), why=why, message=message, continuable=continuable)
+
+    def _stamp(self, end: Ended) -> Ended:
+        """The runner knows the token, the time and what was heard, whatever the adapter filled in."""
+        conversation = end.session.conversation or self.log.conversation
+        usage = self.log.usage if end.usage == Usage() else end.usage
+        worked = timedelta(seconds=round(self.clock.worked, 3))
+        whole = replace(end, session=SessionRef(self.token, conversation), worked=worked, usage=usage)
+        return self._scrubbed(whole)
+
+    def _scrubbed(self, end: Ended) -> Ended:
+        match end:
+            case Replied():
+                return replace(end, text=self.redactor.work(end.text), data=self.redactor.work(end.data))
+            case Asked():
+                options = tuple(map(self.redactor.work, end.options))
+                return replace(end, question=self.redactor.work(end.question), options=options)
+            case Limited() | Failed():
+                return replace(end, message=self.redactor.json(end.message))
+            case _:
+                return end
+
+
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """A companion of the block, gone with it. A TaskGroup would wrap the adapter's own errors."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _plugin(call: Awaitable[T]) -> tuple[T | None, Exception | None]:
+    """The border of every plugin call, adapter and sandbox: its result, or what it raised."""
+    try:
+        return await call, None
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        traceback.print_exc()
+        return None, error
+
+
+def _why(error: BeadmillError) -> Why:
+    return Why.MISSING if error.code in ("AGENT_MISSING", "AGENT_REFUSED") else Why.INTERNAL
+
+
+def _places(workspace: Path) -> Mapping[str, str]:
+    """The workspace's own HOME and TMPDIR, made when they are not there."""
+    for name in ("home", "tmp"):
+        (workspace / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
+
+
+@contextlib.asynccontextmanager
+async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
+    """Without access an agent works in an empty folder that goes with the session."""
+    if task.access is not Access.NONE:
+        yield task
+        return
+    empty = workspace / "tmp" / f"nothing-{os.getpid()}"
+    empty.mkdir(parents=True, exist_ok=True)
+    empty.chmod(0o500)
+    try:
+        yield replace(task, cwd=empty)
+    finally:
+        shutil.rmtree(empty, ignore_errors=True)
+
+
+class IO:
+    """agents.contract.SessionIO."""
+
+    def __init__(self, runner: Runner, spawner: Spawner, cwd: Path) -> None:
+        self._runner, self._spawner, self._cwd = runner, spawner, cwd
+        self.token = runner.token
+        self.workspace = runner.box_spec.workspace
+
+    async def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+    ) -> RunningChild:
+        return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
+
+    async def emit(self, event: AgentEvent) -> None:
+        self._runner.log.emit(event)
+
+    async def orders(self) -> AsyncIterator[Order]:
+        while True:
+            yield await self._runner.orders.get()

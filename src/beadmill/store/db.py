@@ -1,0 +1,194 @@
+"""Store: one writer, many readers, events numbered by one counter row in the commit that made them true."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine, make_url
+
+from beadmill import crashpoints
+from beadmill.domain.values import SYSTEM, Actor, Event
+from beadmill.errors import Unavailable
+from beadmill.store import tables
+from beadmill.store.broker import Broker
+
+T = TypeVar("T")
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """UTC ISO-8601 with microseconds: sorts as text."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+@dataclass(slots=True)
+class Tx:
+    """One write transaction. Functions of store/journal take it first and never commit."""
+
+    conn: Connection
+    moment: datetime
+    postgres: bool
+    _events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def now(self) -> str:
+        return stamp(self.moment)
+
+    def emit(
+        self,
+        event: Event,
+        *,
+        run: str | None = None,
+        visit: str | None = None,
+        ticket: str | None = None,
+        actor: Actor = SYSTEM,
+    ) -> None:
+        """Buffered; numbered and written as the last statements of the commit."""
+        self._events.append(
+            {
+                "kind": event.kind,
+                "run_id": run,
+                "visit_id": visit,
+                "ticket": ticket,
+                "actor": str(actor),
+                "data": dict(event.data),
+                "at": self.now,
+            }
+        )
+
+    def run(self, statement: sa.Executable, parameters: Any = None) -> sa.CursorResult[Any]:
+        return self.conn.execute(statement, parameters)
+
+    def flush_events(self) -> int:
+        """Numbers of one commit are contiguous and follow commit order: the counter row is the lock."""
+        if not self._events:
+            return 0
+        counter = tables.counters
+        last: int = self.conn.execute(
+            sa.update(counter)
+            .where(counter.c.name == "events")
+            .values(value=counter.c.value + len(self._events))
+            .returning(counter.c.value)
+        ).scalar_one()
+        first = last - len(self._events) + 1
+        rows = [{"seq": first + i, **e} for i, e in enumerate(self._events)]
+        self.conn.execute(sa.insert(tables.events), rows)
+        return last
+
+
+class Store:
+    """SQLite in a file (WAL, BEGIN IMMEDIATE, one writer thread) or PostgreSQL. No transaction spans an await."""
+
+    def __init__(self, url: str, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL", clock: Clock = utc_now) -> None:
+        self.url = url
+        self.clock = clock
+        self.postgres = url.startswith("postgresql")
+        self.events = Broker()
+        self._engine = _postgres(url) if self.postgres else _sqlite(url, synchronous)
+        self._writers = ThreadPoolExecutor(4 if self.postgres else 1, thread_name_prefix="store-write")
+        self._readers = ThreadPoolExecutor(4, thread_name_prefix="store-read")
+
+    @property
+    def path(self) -> Path | None:
+        database = make_url(self.url).database
+        return None if self.postgres or not database else Path(database)
+
+    async def read(self, fn: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
+
+    async def write(self, fn: Callable[[Tx], T]) -> T:
+        """Once submitted it is carried out even when the awaiting task is cancelled."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, self._write, fn)
+
+    def read_now(self, fn: Callable[[Connection], T]) -> T:
+        with self._engine.connect() as conn:
+            return fn(conn)
+
+    def write_now(self, fn: Callable[[Tx], T]) -> T:
+        """For callers without a loop. Goes through the writer thread all the same."""
+        return self._writers.submit(self._write, fn).result()
+
+    def _write(self, fn: Callable[[Tx], T]) -> T:
+        with self._engine.connect().execution_options(beadmill_write=True) as conn:
+            # One writer at a time on both databases: a park and what it waits for never miss each other.
+            conn.exec_driver_sql("SELECT pg_advisory_xact_lock(7420)" if self.postgres else "BEGIN IMMEDIATE")
+            tx = Tx(conn, self.clock(), self.postgres)
+            try:
+                result = fn(tx)
+                last = tx.flush_events()
+                crashpoints.reach("commit")
+            except BaseException:
+                conn.rollback()
+                raise
+            if self.postgres:
+                conn.commit()
+            else:
+                conn.exec_driver_sql("COMMIT")
+            crashpoints.reach("committed")
+        if last:
+            self.events.publish(last)
+        return result
+
+    def migrate(self, backups: Path | None = None) -> None:
+        """To the newest schema; an existing older SQLite file is copied to ``backups`` first."""
+        from beadmill.store import migrate
+
+        migrate.upgrade(self._engine, before=lambda revision: self._backup(backups, revision))
+
+    def _backup(self, folder: Path | None, revision: str) -> None:
+        if folder is None or self.path is None or not self.path.exists():
+            return
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target = folder / f"beadmill-{revision}-{self.clock():%Y%m%dT%H%M%S}.db"
+        with self._engine.connect() as conn:
+            conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copy2(self.path, target)
+
+    def check(self) -> None:
+        """Integrity at start-up. Raises Unavailable naming what is wrong."""
+        if self.postgres:
+            return
+        with self._engine.connect() as conn:
+            verdict = conn.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        if verdict != "ok":
+            raise Unavailable(
+                f"The database {self.path} is damaged: {verdict}",
+                kept="nothing was changed",
+                next="restore the newest copy from the backups folder beside it",
+            )
+
+    def close(self) -> None:
+        self._writers.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
+        self._engine.dispose()
+
+
+def _sqlite(url: str, synchronous: str) -> Engine:
+    engine = sa.create_engine(url, poolclass=sa.pool.QueuePool, pool_size=6, connect_args={"check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves: IMMEDIATE for writes, none for single reads
+        for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", "busy_timeout=30000", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+def _postgres(url: str) -> Engine:
+    try:
+        return sa.create_engine(url, pool_size=10, pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise Unavailable("PostgreSQL needs the extra 'postgres'", next="pip install 'beadmill[postgres]'") from error

@@ -1,0 +1,37 @@
+"""Limits are rows: places taken and given back in the same commits as the work they bound (rule 10)."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from beadmill.store import tables
+from beadmill.store.db import Tx
+from beadmill.store.journal import moves
+
+ls = tables.leases
+
+
+def take(tx: Tx, kind: str, resource: str, holder: str, *, limit: int, host: str) -> bool:
+    """A place among ``limit``; a holder that has one keeps it."""
+    mine = sa.select(ls.c.holder).where(ls.c.kind == kind, ls.c.resource == resource)
+    holders = {x[0] for x in tx.run(mine)}
+    if holder in holders:
+        return True
+    if len(holders) >= limit:
+        return False
+    tx.run(sa.insert(ls).values(kind=kind, resource=resource, holder=holder, host=host, taken=tx.now))
+    return True
+
+
+def free(tx: Tx, holder: str) -> None:
+    """All places of a holder go back, and whoever waits for one may try again."""
+    _wake(tx, sa.delete(ls).where(ls.c.holder == holder))
+
+
+def give_back(tx: Tx, kind: str, holder: str) -> None:
+    _wake(tx, sa.delete(ls).where(ls.c.holder == holder, ls.c.kind == kind))
+
+
+def _wake(tx: Tx, gone: sa.Delete) -> None:
+    for row in tx.run(gone.returning(ls.c.kind, ls.c.resource)).all():
+        moves.woken(tx, "lease", f"{row.kind}/{row.resource}:", prefix=True)

@@ -1,0 +1,69 @@
+"""Signing in: the link's token travels in the fragment, a tiny page posts it once, a cookie comes back."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from beadmill.operations import logins
+from beadmill.operations.ports import Ports
+from beadmill.web.security import Door
+
+SCRIPT = """
+const token = location.hash.slice(1), say = document.querySelector("p");
+history.replaceState(null, "", "/sign-in");
+if (!token) say.textContent = "Run: beadmill open";
+else fetch("/sign-in", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({token})})
+  .then(async (r) => { if (r.ok) location.replace("/"); else {
+    const e = (await r.json()).error; say.textContent = e.message + ". " + e.next; } })
+  .catch(() => { say.textContent = "The daemon does not answer. Run: beadmill open"; });
+"""
+PAGE = (
+    "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    "<title>Beadmill</title><main><h1>Beadmill</h1><p role=status>Signing in …</p>"
+    "<noscript>Beadmill needs JavaScript to sign in.</noscript></main>"
+    f"<script type=module>{SCRIPT}</script></html>"
+)
+
+
+class Token(BaseModel):
+    token: str = Field(min_length=16, max_length=200)
+
+
+def router(ports: Ports, door: Door) -> APIRouter:
+    pages = APIRouter(include_in_schema=False)
+
+    @pages.get("/sign-in")
+    async def page() -> HTMLResponse:
+        return HTMLResponse(PAGE, headers={"Content-Security-Policy": _policy()})
+
+    @pages.post("/sign-in")
+    async def enter(body: Token) -> Response:
+        session = await logins.enter(ports, body.token)
+        done = JSONResponse({"message": "signed in"})
+        most = int(logins.SESSION.total_seconds())
+        done.set_cookie(door.cookie, session, max_age=most, httponly=True, samesite="strict", path="/")
+        return done
+
+    @pages.post("/sign-out")
+    async def leave(request: Request) -> Response:
+        session = request.cookies.get(door.cookie)
+        if session:
+            await logins.leave(ports, session)
+        done = JSONResponse({"message": "signed out"})
+        done.delete_cookie(door.cookie, path="/", httponly=True, samesite="strict")
+        return done
+
+    return pages
+
+
+def _policy() -> str:
+    """This page alone runs an inline script: exactly this one, by its hash."""
+    import base64
+    import hashlib
+
+    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
