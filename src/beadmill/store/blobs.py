@@ -98,6 +98,20 @@ def artifact(conn: Connection, row: int) -> ArtifactRow:
     return _row(found)
 
 
+def hand_on(tx: Tx, made: Sequence[ArtifactRef], *, to: str) -> None:
+    """The documents a rework outcome stands for become the next visit's own, since those of a superseded visit do not
+    count: the bead that says what to mend, above all."""
+    for ref in made:
+        row = artifact(tx.conn, ref.row)
+        newest = tx.run(sa.select(sa.func.max(a.c.version)).where(a.c.run_id == row.run, a.c.kind == ref.kind)).scalar()
+        tx.run(
+            sa.insert(a).values(
+                kind=ref.kind, run_id=row.run, visit_id=to, version=(newest or 0) + 1, sha256=ref.sha256, author=row.author,
+                parent=ref.row, created=tx.now,
+            )
+        )  # fmt: skip
+
+
 def newest(conn: Connection, run: str, kind: str) -> ArtifactRow | None:
     """The row of this kind that holds in the run's living history (superseded visits do not count): what the last
     finished visit stands for, unless something was put after it ended; else the last version.
