@@ -179,10 +179,14 @@ class Bench:
             )
         )  # fmt: skip
 
+    def dispatching(self) -> Dispatcher:
+        """A dispatcher as a freshly started daemon has it."""
+        self.dispatcher = Dispatcher(self.store, self.desk, self.nodes, lambda text: load(text, name="t").graph, "w1")
+        return self.dispatcher
+
     @asynccontextmanager
     async def daemon(self) -> AsyncIterator[None]:
-        self.dispatcher = Dispatcher(self.store, self.desk, self.nodes, lambda text: load(text, name="t").graph, "w1")
-        task = asyncio.ensure_future(self.dispatcher.serve())
+        task = asyncio.ensure_future(self.dispatching().serve())
         try:
             yield
         finally:
