@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.conftest import Git
 
 from beadmill.proof.tamper import findings, split
-from tests.conftest import Git
 
 PY = "def test_a():\n    assert 1 == 1\n    assert 2 == 2\n"
 UNIT = "class T(unittest.TestCase):\n    def test_a(self):\n        self.assertTrue(1)\n        self.assertTrue(2)\n"
@@ -82,7 +82,9 @@ def test_a_renamed_test_names_both_paths(repo: Path, git: Git) -> None:
         ("Makefile", "test:\n\tpytest\n", "test:\n\tpytest || true\n", "pytest || true"),
     ],
 )
-def test_a_loosened_configuration_is_found(repo: Path, git: Git, path: str, before: str, after: str, detail: str) -> None:
+def test_a_loosened_configuration_is_found(
+    repo: Path, git: Git, path: str, before: str, after: str, detail: str
+) -> None:
     found = findings(diff(repo, git, {path: before}, {path: after}))
     assert [(one.kind, one.detail) for one in found] == [("loosened_config", detail)]
 

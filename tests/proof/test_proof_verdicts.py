@@ -41,7 +41,9 @@ def test_names_of_failed_tests_are_read_per_framework(output: str, names: tuple[
     assert failing_tests(output) == names
 
 
-@pytest.mark.parametrize("output", ["ModuleNotFoundError: No module named 'x'", "./a.go:3: undefined: Greet", "[build failed]"])
+@pytest.mark.parametrize(
+    "output", ["ModuleNotFoundError: No module named 'x'", "./a.go:3: undefined: Greet", "[build failed]"]
+)
 def test_missing_code_is_told_from_a_failing_test(output: str) -> None:
     assert missing_code(output)
     assert not missing_code("AssertionError: 1 != 2")
