@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import threading
@@ -67,7 +68,7 @@ class EngineThread:
 
     def __init__(self, engine: Dispatcher, mirror: Mirror) -> None:
         self._engine, self._mirror = engine, mirror
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._task: asyncio.Task[None] | None = None
         self._ready = threading.Event()
@@ -77,18 +78,18 @@ class EngineThread:
         self._ready.wait()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._task = self._loop.create_task(self._serve())
+        self._loop = loop = asyncio.new_event_loop()
+        self._task = loop.create_task(self._serve())
         self._ready.set()
         try:
-            self._loop.run_until_complete(self._task)
+            loop.run_until_complete(self._task)
         except asyncio.CancelledError:
             log.info("the engine has detached")
         except BaseException:
             log.exception("the engine ended")
             os._exit(70)  # a daemon without an engine would look alive and do nothing
         finally:
-            self._loop.close()
+            loop.close()
 
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -97,7 +98,7 @@ class EngineThread:
 
     def stop(self, patience: float) -> None:
         """Detaches: agents go on in their runners, git that runs is let finish."""
-        if self._task is not None and not self._loop.is_closed():
+        if self._loop is not None and self._task is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(patience)
 
@@ -137,7 +138,9 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home)))
 
 
+@functools.lru_cache(maxsize=64)
 def graph_of(body: str) -> Graph:
+    """A run pins its text, so one parse serves all its activations."""
     return load(body, name="run").graph
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.domain.flow_world import World, graph
 
 from beadmill.domain.flow import Moves, Past, Start, advance, begin, kept, sealed_by, send_back, stuck, targets
 from beadmill.domain.machine import VisitState
 from beadmill.domain.sop import Edge, Graph, NodeDef
 from beadmill.errors import Conflict, NotFound
+from tests.domain.flow_world import World, graph
 
 DIAMOND = ("a ok b", "a ok c", "b ok d", "c ok d")
 OK = dict.fromkeys("abcdex", "ok")
@@ -118,6 +118,14 @@ def test_a_join_after_rework_takes_the_new_visit_and_the_untouched_one() -> None
         w.finish(node)
     w.finish("d", "no")
     assert w.finish("b") == Moves((Start("d", 2, (("b", 2), ("c", 1))),))
+
+
+def test_rework_never_fires_a_join_on_a_stale_token() -> None:
+    w = world(*DIAMOND, "d no b 3")
+    for node in "abc":
+        w.finish(node)
+    w.finish("d", "no")
+    assert w.finish("b", "other") == Moves((Start("d", 2, (("c", 1),)),))
 
 
 def test_rework_gives_up_when_its_visits_are_spent_and_a_person_may_still_send_back() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.domain.flow_world import graph
 
 from beadmill.domain.sop import Edge, Graph, KindSpec, NodeDef, Problem, lint
+from tests.domain.flow_world import graph
 
 SPECS = {"kind": KindSpec(frozenset({"ok", "no"}))}
 

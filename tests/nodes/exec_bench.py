@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -265,7 +266,7 @@ def chain(*kinds: str, ends: Mapping[str, str] = {}, rework: Sequence[tuple[str,
         for k in row
     )
     edges = "".join(
-        f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in zip(row, row[1:], strict=False)
+        f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in pairwise(row)
     )
     back = "".join(f"  - {{from: {a}, outcome: {o}, to: {b}, kind: rework, max_visits: 3}}\n" for a, o, b in rework)
     return f"title: T\nstart: seed\nnodes:\n{nodes}edges:\n{edges}{back}"

@@ -6,6 +6,14 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+
+from beadmill.artifacts.command import write_command
+from beadmill.artifacts.delivery import BeadEvidence
+from beadmill.domain.command import CommandSpec
+from beadmill.domain.ended import Ended, Failed, SessionRef, Why
+from beadmill.nodes.build import BuildNode
+from beadmill.processes.spec import AgentTask
+from beadmill.store import tables
 from tests.conftest import Git
 from tests.nodes.exec_bench import (
     GOOD,
@@ -22,14 +30,6 @@ from tests.nodes.exec_bench import (
     put,
     writes,
 )  # fmt: skip
-
-from beadmill.artifacts.command import write_command
-from beadmill.artifacts.delivery import BeadEvidence
-from beadmill.domain.command import CommandSpec
-from beadmill.domain.ended import Ended, Failed, SessionRef, Why
-from beadmill.nodes.build import BuildNode
-from beadmill.processes.spec import AgentTask
-from beadmill.store import tables
 
 WRONG = {**GOOD, "greet.py": "def greet(name):\n    return 'bye'\n"}
 

@@ -46,7 +46,7 @@ def diff(repo: Path, git: Git, before: dict[str, str], after: dict[str, str | No
     ],
 )  # fmt: skip
 def test_a_weakened_test_is_found(
-    repo: Path, git: Git, path: str, before: str, after: str | None, kind: str, framework: str
+    repo: Path, git: Git, *, path: str, before: str, after: str | None, kind: str, framework: str
 ) -> None:
     found = findings(diff(repo, git, {path: before, "keep.txt": "x"}, {path: after}))
     assert [(one.path, one.kind, one.framework) for one in found] == [(path, kind, framework)]
@@ -57,7 +57,7 @@ def test_a_weakened_test_is_found(
     [
         ("tests/test_a.py", PY, PY + "\n\ndef test_b():\n    assert 3 == 3\n"),
         ("tests/test_a.py", PY, PY.replace("assert 1 == 1", "assert 1 == 2")),
-        ("tests/test_a.py", PY, "    assert 2 == 2\n".join(("def test_a():\n", "    assert 1 == 1\n"))),
+        ("tests/test_a.py", PY, "def test_a():\n    assert 2 == 2\n    assert 1 == 1\n"),
         ("tests/test_new.py", "", PY),
         ("src/code.py", "assert x\nassert y\n", "assert x\n"),
         ("src/skip.ts", "a\n", "it.skip\n"),
@@ -83,7 +83,7 @@ def test_a_renamed_test_names_both_paths(repo: Path, git: Git) -> None:
     ],
 )
 def test_a_loosened_configuration_is_found(
-    repo: Path, git: Git, path: str, before: str, after: str, detail: str
+    repo: Path, git: Git, *, path: str, before: str, after: str, detail: str
 ) -> None:
     found = findings(diff(repo, git, {path: before}, {path: after}))
     assert [(one.kind, one.detail) for one in found] == [("loosened_config", detail)]

@@ -5,30 +5,40 @@ from __future__ import annotations
 import pytest
 
 from beadmill.domain.flow import Start, begin
-from beadmill.domain.sop import Graph, KindSpec
+from beadmill.domain.sop import Graph
 from beadmill.errors import NotFound
-from beadmill.sops import NAMES, builtin, checked, edit
+from beadmill.nodes.beads import BeadsNode
+from beadmill.nodes.build import BuildNode
+from beadmill.nodes.cleanup import CleanupNode
+from beadmill.nodes.gate import GateNode
+from beadmill.nodes.integrate import IntegrateNode
+from beadmill.nodes.interview import InterviewNode
+from beadmill.nodes.prd import PrdNode
+from beadmill.nodes.preflight import PreflightNode
+from beadmill.nodes.pull_request import PullRequestNode
+from beadmill.nodes.scan import ScanNode
+from beadmill.nodes.script import ScriptNode
+from beadmill.nodes.setup import SetupNode
+from beadmill.nodes.verify import VerifyNode
+from beadmill.sops import NAMES, builtin, checked, edit, kind_specs
 
-
-def kind(outcomes: str, reads: str = "", writes: str = "") -> KindSpec:
-    return KindSpec(frozenset(outcomes.split()), frozenset(reads.split()), frozenset(writes.split()))
-
-
-SPECS = {
-    "scan": kind("ok", writes="relevant_files"),
-    "interview": kind("approved", "relevant_files", "interview"),
-    "prd": kind("approved", "interview", "prd"),
-    "beads": kind("approved", "prd", "beads"),
-    "preflight": kind("ok", "beads", "preflight_report"),
-    "setup": kind("ready", "beads", "execution_setup_profile workspace"),
-    "build": kind("ok", "beads workspace"),
-    "verify": kind("ok failed", "beads", "final_test_report"),
-    "integrate": kind("ok conflict", "final_test_report", "integration_report"),
-    "pull_request": kind("merged closed changes_requested checks_failed", "integration_report", "merge_report"),
-    "cleanup": kind("done", "merge_report", "cleanup_report"),
-    "script": kind("ok failed"),
-    "gate": kind("approved rejected"),
-}
+NODES = (
+    ScanNode,
+    InterviewNode,
+    PrdNode,
+    BeadsNode,
+    PreflightNode,
+    SetupNode,
+    BuildNode,
+    VerifyNode,
+    IntegrateNode,
+    PullRequestNode,
+    CleanupNode,
+    ScriptNode,
+    GateNode,
+)
+KINDS = {node.spec.kind: node.spec for node in NODES}
+SPECS = kind_specs(KINDS.values())
 
 
 def graph(name: str) -> Graph:
@@ -39,6 +49,13 @@ def graph(name: str) -> Graph:
 def test_a_built_in_sop_is_sound_and_survives_a_round_trip(name: str) -> None:
     assert begin(graph(name)).start == (Start(graph(name).start, 1),)
     assert edit(builtin(name), lambda _: None) == builtin(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_node_takes_the_config_its_sop_gives_it(name: str) -> None:
+    nodes = graph(name).nodes.values()
+    taken = [type(KINDS[node.kind].config(**node.config)) for node in nodes]
+    assert taken == [KINDS[node.kind].config for node in nodes]
 
 
 def test_deliver_leads_from_the_ticket_to_the_merged_change() -> None:

@@ -108,7 +108,8 @@ async def test_the_guard_names_what_was_touched(
     tmp_path: Path, git: Git, *, touch: Callable[[Path, Git], None], said: tuple[str, ...]
 ) -> None:
     checkout = dirty_checkout(tmp_path / "checkout 1", git)
-    (checkout / ".git" / "hooks" / "reference-transaction").unlink()
+    for name in ("reference-transaction", "post-index-change"):
+        (checkout / ".git" / "hooks" / name).unlink()
     before = await guard.snapshot(checkout)
     touch(checkout, git)
     assert guard.compare(before, await guard.snapshot(checkout)) == said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from beadmill.errors import BeadmillError, Conflict, Unavailable
 from beadmill.operations.routes import ROUTES
 
 SLOW = 60.0  # seconds for an answer; the daemon answers from its own database
+AGAIN = 0.3  # seconds before a stream that ended is opened again
 RATE = 429
 
 
@@ -89,12 +91,11 @@ class RestApi:
     async def follow(self, topic: str) -> AsyncIterator[Mapping[str, Any]]:
         since = 0
         while True:
-            try:
+            with suppress(httpx2.TransportError):  # the next call says whether the daemon is gone
                 async for event in self._stream(topic, since):
                     since = event["seq"]
                     yield event
-            except httpx2.TransportError:
-                await asyncio.sleep(0.5)  # the next call says whether the daemon is gone
+            await asyncio.sleep(AGAIN)
 
     async def _stream(self, topic: str, since: int) -> AsyncIterator[Mapping[str, Any]]:
         url = ROUTES["events.since"].url()

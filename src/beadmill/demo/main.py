@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as jsonlib
+import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ def run_demo(*, agent: Agent = "scripted", answers: Answers = "auto", json: bool
     try:
         result = asyncio.run(_demo(Wish(agent, answers, keep)))
     except KeyboardInterrupt:
-        print("\nDetached; the daemon of the demo works on. Back to it: beadmill demo --keep", file=sys.stderr)  # noqa: T201
+        print("\nDetached; nothing was canceled. Back to it: beadmill demo --keep", file=sys.stderr)  # noqa: T201
         return 130
     except BeadmillError as error:
         _tell(error)
@@ -57,17 +58,16 @@ def _tell(error: BeadmillError) -> None:
 
 
 async def _demo(wish: Wish) -> dict[str, Any]:
-    place = house.place()
+    place, ask = house.place(), wish.answers == "ask"
     with screen() as out:
         out.say(INTRODUCTION[wish.agent])
-        async with house.opened(place, agent=wish.agent, keep=wish.keep) as opened:
-            out.say(f"Everything of the demo lies in {place.root}")
+        out.say(f"Everything of the demo lies in {place.root}")
+        async with house.opened(place, agent=wish.agent, keep=wish.keep, stay=ask, say=out.say) as opened:
             await _prepared(opened.api, place, wish)
-            if wish.answers == "ask":
-                out.say(f"Open the GUI, signed in: {await opened.link()}")
+            if ask:
+                out.say(f"The same in the browser, signed in once: {await opened.link()}")
             began = time.monotonic()
-            person = Person(opened.api, KEY) if wish.answers == "auto" else None
-            last = await Watch(opened.api, out, person).until_over()
+            last = await Watch(opened.api, out, None if ask else Person(opened.api, KEY)).until_over()
             result = await summary(opened.api, last, time.monotonic() - began)
         for line in _ending(result, place):
             out.say(line)
@@ -173,7 +173,7 @@ def _ending(result: Mapping[str, Any], place: material.Place) -> list[str]:
         f"{result['ticket']} is merged: {change['branch']} as {change['sha'][:12]}.",
         f"{beads['done']} beads, {result['retries']} of their tries undone and repeated, {result['gates']} decisions at gates.",
         f"{result['tokens']:,} tokens of a scripted model, {result['wall_seconds']:.0f} s.",
-        f"The merged change:  git -C {place.checkout} fetch && git -C {place.checkout} log -p origin/main",
-        f"All of it again:    BEADMILL_HOME={place.home} beadmill open",
+        f"The merged change:  git -C {shlex.quote(str(place.origin))} log -p main",
+        f"All of it again:    {house.command(place.home, 'open')}",
         "Your own ticket:    beadmill project add <path of a repository>",
     ]

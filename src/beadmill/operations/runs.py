@@ -12,19 +12,19 @@ from beadmill import sops
 from beadmill.domain.machine import RunState
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import Actor, Permission, VisitRef
-from beadmill.errors import Conflict, Missing, Stale
 from beadmill.engine.port import Work
+from beadmill.errors import Conflict, Missing, Stale
 from beadmill.operations import _rows, views
-from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations._rewind import rewind
+from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import once
 from beadmill.operations.rules import require
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
 from beadmill.store.journal import gates as gate_journal
-from beadmill.store.journal import runs as journal
 from beadmill.store.journal import reruns, tokens
+from beadmill.store.journal import runs as journal
 
 
 async def listing(

@@ -264,10 +264,13 @@ class RunningChild:
 class Spawner:
     """Starts processes through the box, with the allow-listed environment and the session's mark."""
 
-    def __init__(self, folder: Path, box: Box, redactor: Redactor, *, token: str, umask: int) -> None:
+    def __init__(
+        self, folder: Path, box: Box, redactor: Redactor, *, token: str, places: Mapping[str, str], umask: int
+    ) -> None:
         self.reaper = Reaper()
         self.redactor = redactor
         self._folder, self._box, self._token, self._umask = folder, box, token, umask
+        self._places = places  # HOME and TMPDIR: the workspace's, whatever the sandbox
         self._count = 0
         self._pipes: list[Pipe] = []
 
@@ -286,7 +289,7 @@ class Spawner:
     def launch(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
         self.redactor.learn(secrets_of(env))
         mark = {SESSION_VARIABLE: self._token}
-        wrapped = self._box.wrap(argv, cwd=cwd, env={**allowed(os.environ), **env, **mark})
+        wrapped = self._box.wrap(argv, cwd=cwd, env={**allowed(os.environ), **self._places, **env, **mark})
         return Launch(wrapped.argv, wrapped.cwd, {**wrapped.env, **mark}, wrapped.pass_fds)
 
     def start(self, launch: Launch, *, stdin: int, stdout: int, stderr: int) -> tuple[int, asyncio.Future[int]]:

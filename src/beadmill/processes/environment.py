@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 SESSION_VARIABLE: Final = "BEADMILL_SESSION"
+TRUSTED_DIRS: Final = "BEADMILL_TRUSTED_EXECUTABLE_DIRS"
 
 _NAMES: Final = frozenset(
     {
@@ -24,7 +25,7 @@ def allowed(env: Mapping[str, str], *, also: Sequence[str] = ()) -> dict[str, st
 
 def for_runner(env: Mapping[str, str], *, token: str, also: Sequence[str] = ()) -> dict[str, str]:
     """The runner also needs the user's HOME (where sign-ins live) and, in tests only, the crash points."""
-    kept = allowed(env, also=(*also, "HOME"))
+    kept = allowed(env, also=(*also, "HOME", TRUSTED_DIRS))
     if env.get("BEADMILL_TESTING") == "1":
         kept.update({k: env[k] for k in _TESTING if k in env})
     return {**kept, SESSION_VARIABLE: token}

@@ -110,9 +110,10 @@ def send(proc: Proc, number: int) -> None:
 
 
 async def end_all(
-    who: Callable[[], set[Proc]], *, grace: float = TERM_GRACE, reap: Callable[[], None] = lambda: None
+    who: Callable[[], set[Proc]], *, grace: float | None = None, reap: Callable[[], None] = lambda: None
 ) -> tuple[Proc, ...]:
     """TERM, then KILL what is left, until a scan finds nobody. Returns who could not be ended."""
+    grace = TERM_GRACE if grace is None else grace
     clock = asyncio.get_running_loop().time
     begun, told = clock(), set[Proc]()
     while left := who():

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from beadmill.domain import flow
 from beadmill.domain.flow import Key, Moves, Past, Start
-from beadmill.domain.machine import VisitState
+from beadmill.domain.machine import VisitState, first_phase
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import SYSTEM, Actor, Event, RunId, VisitRef
 from beadmill.errors import Conflict, NotFound, Refused
@@ -38,7 +38,9 @@ def _keys(ids: Sequence[str]) -> tuple[Key, ...]:
     return tuple((ref.node, ref.n) for ref in refs)
 
 
-def start(tx: Tx, run: str, starts: Sequence[Start], *, after: Sequence[str] = (), comment: str = "") -> None:
+def start(
+    tx: Tx, run: str, graph: Graph, starts: Sequence[Start], *, after: Sequence[str] = (), comment: str = ""
+) -> None:
     """Inserts the visits; with ``after`` they wait until the engine has proven those visits stopped."""
     for one in starts:
         visit = visit_id(run, (one.node, one.n))
@@ -50,6 +52,7 @@ def start(tx: Tx, run: str, starts: Sequence[Start], *, after: Sequence[str] = (
                 n=one.n,
                 activation=1,
                 comment=comment,
+                phase=first_phase(graph.nodes[one.node].kind),
                 created=tx.now,
                 state=VisitState.PARKED if after else VisitState.READY,
                 came_from=[visit_id(run, k) for k in one.came_from],
@@ -76,12 +79,12 @@ def close_visit(tx: Tx, visit: str, to: VisitState) -> bool:
     return VisitState(row.state).open
 
 
-def apply(tx: Tx, run: str, found: Moves, *, comment: str = "") -> tuple[str, ...]:
+def apply(tx: Tx, run: str, graph: Graph, found: Moves, *, comment: str = "") -> tuple[str, ...]:
     """Carries out what the token machine said. Returns visits that were open and must be proven stopped."""
     stopping = tuple(
         visit for visit in (visit_id(run, k) for k in found.supersede) if close_visit(tx, visit, VisitState.SUPERSEDED)
     )
-    start(tx, run, found.start, after=stopping, comment=comment)
+    start(tx, run, graph, found.start, after=stopping, comment=comment)
     return stopping
 
 
@@ -105,7 +108,7 @@ def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor:
             kept="nothing was changed",
             next=f"rerun from {node} instead: that is a new run",
         )
-    stopping = apply(tx, run, flow.send_back(graph, history, node), comment=comment)
+    stopping = apply(tx, run, graph, flow.send_back(graph, history, node), comment=comment)
     tx.emit(
         Event("run.sent_back", {"node": node, "comment": comment}),
         run=run,

@@ -123,7 +123,7 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
     if found.exhausted is not None:
         _exhausted(tx, visit, found.exhausted.target, found.exhausted.max_visits)
     else:
-        tokens.apply(tx, row.run_id, found, comment=outcome.note)
+        tokens.apply(tx, row.run_id, graph, found, comment=outcome.note if found.supersede else "")
         if (row.node, row.n) in found.supersede:  # a way back: what it says is to be done must outlive this visit
             for one in found.start:
                 blobs.hand_on(tx, outcome.made, to=tokens.visit_id(row.run_id, (one.node, one.n)))
@@ -140,7 +140,7 @@ def _exhausted(tx: Tx, visit: str, target: str, limit: int) -> None:
         visit,
         Blocked(
             "REWORK_LIMIT_REACHED",
-            f"{target} was already visited {limit} times",
+            f"The way back to {target} is used up: it gives up after {limit} visits",
             kept="everything that was made",
             next=f"look at the reasons, then send back to {target} once more, or cancel",
         ),
