@@ -65,10 +65,12 @@ async def opened(
             codex.point_at(where.home / "codex", model.url)
         record = await asyncio.to_thread(daemon.ensure, where.home, say=say, port=0)
         api = RestApi.of(record.url, record.token)
-        stop = agent == "codex"
+        stop = agent == "codex" or not stay
         try:
             yield Opened(api, record)
-            stop = stop or not stay
+        except asyncio.CancelledError:
+            stop = agent == "codex"
+            raise
         finally:
             await api.http.aclose()
             if stop:
