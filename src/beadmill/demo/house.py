@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -123,8 +125,8 @@ def without_settings() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def command(where: Path, words: str) -> str:
-    """A command of the demo's home, as a person types it."""
-    import shlex
-
-    return f"BEADMILL_HOME={shlex.quote(str(where))} beadmill {words}"
+def command(home: Path, words: str) -> str:
+    """A command of the demo's home, as a person can type it: by the path when it is not on the PATH."""
+    mine = Path(sys.argv[0])
+    program = shlex.quote(str(mine)) if mine.name == "beadmill" and not shutil.which("beadmill") else "beadmill"
+    return f"BEADMILL_HOME={shlex.quote(str(home))} {program} {words}"
