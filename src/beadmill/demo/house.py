@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -65,10 +67,12 @@ async def opened(
             codex.point_at(where.home / "codex", model.url)
         record = await asyncio.to_thread(daemon.ensure, where.home, say=say, port=0)
         api = RestApi.of(record.url, record.token)
-        stop = agent == "codex"
+        stop = agent == "codex" or not stay
         try:
             yield Opened(api, record)
-            stop = stop or not stay
+        except asyncio.CancelledError:
+            stop = agent == "codex"
+            raise
         finally:
             await api.http.aclose()
             if stop:
@@ -121,8 +125,8 @@ def without_settings() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def command(where: Path, words: str) -> str:
-    """A command of the demo's home, as a person types it."""
-    import shlex
-
-    return f"BEADMILL_HOME={shlex.quote(str(where))} beadmill {words}"
+def command(home: Path, words: str) -> str:
+    """A command of the demo's home, as a person can type it: by the path when it is not on the PATH."""
+    mine = Path(sys.argv[0])
+    program = shlex.quote(str(mine)) if mine.name == "beadmill" and not shutil.which("beadmill") else "beadmill"
+    return f"BEADMILL_HOME={shlex.quote(str(home))} {program} {words}"

@@ -69,8 +69,8 @@ async def _demo(wish: Wish) -> dict[str, Any]:
             began = time.monotonic()
             last = await Watch(opened.api, out, None if ask else Person(opened.api, KEY)).until_over()
             result = await summary(opened.api, last, time.monotonic() - began)
-        for line in _ending(result, place):
-            out.say(line)
+    for line in _ending(result, place):
+        out.say(line)
     return result
 
 
