@@ -93,13 +93,7 @@ class Coder:
             brief = self.briefs.repair(first, error=step.text, reply=last.text, shape=BEAD_STATUS)
         else:
             brief = self.briefs.write(
-                "coding_continue",
-                [],
-                ticket=v.work.key,
-                subject=talk.subject,
-                turn=str(talk.turn),
-                shape=BEAD_STATUS,
-                why=step.text,
+                "coding_continue", [], ticket=v.work.key, subject=talk.subject, turn=str(talk.turn), shape=BEAD_STATUS, why=step.text
             )
         left = timedelta(seconds=v.settings.build.iteration_s) - talk.worked
         return self._task(v, brief, talk.cwd, left, last.session)

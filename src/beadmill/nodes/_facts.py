@@ -13,5 +13,5 @@ class RunFacts(Protocol):
         ...
 
     async def place(self, run: RunId) -> str:
-        """ "" when the run holds or can have one of its project's ``parallel_tickets`` places, else who holds them."""
+        """"" when the run holds or can have one of its project's ``parallel_tickets`` places, else who holds them."""
         ...

@@ -94,9 +94,7 @@ class FinalTest:
                 "write",
                 shape=FINAL_TEST,
                 task=partial(self._task, v, tree),
-                brief=lambda: briefs.write(
-                    "final_test", parts, ticket=v.work.key, subject=f"try {n}", shape=FINAL_TEST
-                ),
+                brief=lambda: briefs.write("final_test", parts, ticket=v.work.key, subject=f"try {n}", shape=FINAL_TEST),
                 retries=v.settings.council.structured_retries,
                 briefs=briefs,
             )

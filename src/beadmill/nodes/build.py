@@ -103,14 +103,7 @@ class BuildNode:
         return reason
 
     async def _finish(
-        self,
-        v: Visit,
-        tree: Tree,
-        bead: Bead,
-        start: Start,
-        evidence: BeadEvidence,
-        talk: Talk,
-        inputs: tuple[str, ...],
+        self, v: Visit, tree: Tree, bead: Bead, start: Start, evidence: BeadEvidence, talk: Talk, inputs: tuple[str, ...]
     ) -> None:
         commit = await v.step("land", self.ground.land, tree, bead, start, evidence.paths, inputs)
         proven = evidence.model_copy(update={"commit": commit if commit != start.commit else ""})

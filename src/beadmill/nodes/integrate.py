@@ -54,9 +54,7 @@ class IntegrateNode:
         profile = await v.get(SetupProfile)
         branch = await v.step("branch", self.squasher.read, tree)
         if not branch.paths:
-            raise Blocked(
-                "NOTHING_TO_INTEGRATE", f"{tree.branch} does not differ from {tree.base}", next="cancel the ticket"
-            )
+            raise Blocked("NOTHING_TO_INTEGRATE", f"{tree.branch} does not differ from {tree.base}", next="cancel the ticket")
         audit = await self._audit(v, branch)
         paths = tuple(one.path for one in audit if one.decision != "exclude")
         message, inputs = f"{v.work.key}: {v.work.title}", profile.inputs_copied
@@ -64,14 +62,10 @@ class IntegrateNode:
         if branch.base_tip != branch.fork:
             candidate = await v.step("rebase", self.squasher.rebase, tree, branch, candidate, message, inputs)
             if candidate.conflicts:
-                return await self._conflict(
-                    v, _conflict_told(tree, candidate), candidate.conflicts, candidate.conflicts
-                )
+                return await self._conflict(v, _conflict_told(tree, candidate), candidate.conflicts, candidate.conflicts)
             broken = await self._verify_again(v, tree, profile)
             if broken:
-                told_ = (
-                    f"{tree.base} moved on. The change merges with it, yet these commands fail now.\n\n{told(broken)}"
-                )
+                told_ = f"{tree.base} moved on. The change merges with it, yet these commands fail now.\n\n{told(broken)}"
                 return await self._conflict(v, told_, [f"{run.command} passes again" for run in broken], paths)
         report = _report(tree, branch, candidate, audit, await v.step("now", _now))
         ref = await v.put(report, by=SYSTEM)

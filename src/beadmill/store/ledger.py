@@ -55,9 +55,7 @@ class Ledger:
         self, run: str, visit: str | VisitRef, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
     ) -> None:
         await self._store.write(
-            lambda tx: attempts.check(
-                tx, run, str(visit), bead=bead, purpose=purpose, result=result, commit=commit, key=key
-            )
+            lambda tx: attempts.check(tx, run, str(visit), bead=bead, purpose=purpose, result=result, commit=commit, key=key)
         )
 
 
