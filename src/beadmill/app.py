@@ -1,97 +1,198 @@
-"""House: the contracts of one installation, built from its settings. The only constructor of adapters."""
+"""House: every contract with its implementation, built from Settings. The only constructor of adapters."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
+import functools
+import logging
+import os
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
-from beadmill import sops
 from beadmill.agents import registry
 from beadmill.agents.contract import Agent
+from beadmill.briefs import Briefs
+from beadmill.domain.sop import Graph
+from beadmill.domain.values import Json, Seat
 from beadmill.engine.dispatch import Dispatcher
-from beadmill.engine.port import Node
-from beadmill.errors import NotFound
-from beadmill.nodes.gate import GateNode
-from beadmill.nodes.script import ScriptNode
+from beadmill.engine.port import Node, Work
+from beadmill.errors import NotFound, Unavailable
+from beadmill.forges import registry as forges
+from beadmill.forges.contract import Forge
 from beadmill.operations.ports import Ports
+from beadmill.processes.box import Sandbox
+from beadmill.processes.loading import by_path
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.settings import Settings
+from beadmill.sops import kind_specs, load
 from beadmill.store.db import Store
-from beadmill.store.ledger import Ledger
+from beadmill.store.ledger import Changes, Facts, Ledger
+from beadmill.store.mirror import Mirror
 from beadmill.workspaces.worktrees import Worktrees
 
-SANDBOXES = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
+log = logging.getLogger("beadmill.app")
+SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The registered agents with the options of this installation."""
+    """The registered agents with their options from the settings."""
 
-    settings: Settings
+    options: Mapping[str, dict[str, Json]]
 
     def names(self) -> Sequence[str]:
         return sorted(registry.paths())
 
     def load(self, name: str) -> Agent:
+        """Raises NotFound."""
         if name not in registry.paths():
-            raise NotFound(f"there is no agent {name}", code="AGENT_NOT_FOUND", next="beadmill agent list")
-        return registry.load(name, self.settings.agents.get(name, {}))
+            raise NotFound(f"There is no agent {name!r}", code="NO_AGENT", next="beadmill agent list")
+        return registry.load(name, self.options.get(name, {}))
 
     def adapters(self) -> dict[str, Adapter]:
-        return {name: Adapter(path, self.settings.agents.get(name, {})) for name, path in registry.paths().items()}
+        """What the runner needs to load each agent in its own process."""
+        return {name: self._adapter(name, path) for name, path in registry.paths().items()}
+
+    def _adapter(self, name: str, path: str) -> Adapter:
+        built_in = name in registry.BUILTIN
+        options = self.options.get(name, {})
+        names = getattr(registry.load(name, options), "env_names", ()) if built_in else ()
+        return Adapter(path, options, env=tuple(names), site=not built_in)
 
 
-@dataclass(slots=True)
+class EngineThread:
+    """The engine on its own thread and loop, so that a busy page never delays a run, nor the other way round."""
+
+    def __init__(self, engine: Dispatcher, mirror: Mirror) -> None:
+        self._engine, self._mirror = engine, mirror
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._task: asyncio.Task[None] | None = None
+        self._ready = threading.Event()
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+
+    def _run(self) -> None:
+        self._loop = loop = asyncio.new_event_loop()
+        self._task = loop.create_task(self._serve())
+        self._ready.set()
+        try:
+            loop.run_until_complete(self._task)
+        except asyncio.CancelledError:
+            log.info("the engine has detached")
+        except BaseException:
+            log.exception("the engine ended")
+            os._exit(70)  # a daemon without an engine would look alive and do nothing
+        finally:
+            loop.close()
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._engine.serve())
+            group.create_task(self._mirror.serve())
+
+    def stop(self, patience: float) -> None:
+        """Detaches: agents go on in their runners, git that runs is let finish."""
+        if self._loop is not None and self._task is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(patience)
+
+
+@dataclass(frozen=True, slots=True)
 class House:
+    """What the daemon serves."""
+
     settings: Settings
+    store: Store
     ports: Ports
-    engine: Dispatcher
-    _thread: threading.Thread | None = None
-    _stop: threading.Event = field(default_factory=threading.Event)
+    engine: EngineThread
 
     def open(self) -> None:
-        """Checks and migrates the store, starts the engine on its own thread. Raises Unavailable."""
-        self.ports.store.check()
-        self.ports.store.migrate(self.settings.home / "backups")
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="engine", daemon=True)
-        self._thread.start()
-
-    async def _live(self) -> None:
-        serving = asyncio.create_task(self.engine.serve())
-        await asyncio.to_thread(self._stop.wait)
-        serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
+        """Checks and migrates the store, starts the engine. Raises Unavailable."""
+        self.store.check()
+        self.store.migrate(self.settings.home / "backups")
+        self.engine.start()
 
     def close(self, patience: float) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(patience)
-        self.ports.store.close()
+        self.engine.stop(patience)
+        self.store.close()
 
 
 def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> House:
-    """``more`` are node kinds beside the built-in ones (plugins, tests)."""
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    sessions_root = settings.home / "sessions"
-    sessions_root.mkdir(exist_ok=True, mode=0o700)
+    """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
+    (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
-    catalog = Catalog(settings)
-    sessions = FolderSessions(sessions_root, adapters=catalog.adapters(), sandboxes=SANDBOXES)
-    nodes = {**_nodes(store), **(more or {})}
-    host = socket.gethostname()
-    engine = Dispatcher(
-        store, sessions, nodes, lambda body: sops.load(body, name="run").graph, worker=uuid.uuid4().hex, host=host
+    catalog = Catalog(settings.agents)
+    sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
+    trees = Worktrees()
+    nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
+    engine = Dispatcher(store, sessions, nodes, graph_of, worker=f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    ports = Ports(
+        settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
     )
-    kinds = sops.kind_specs(node.spec for node in nodes.values())
-    return House(settings, Ports(settings, store, engine, sessions, catalog, kinds), engine)
+    return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home)))
 
 
-def _nodes(store: Store) -> dict[str, Node]:
-    trees, ledger = Worktrees(), Ledger(store)
-    return {"script": ScriptNode(trees=trees, ledger=ledger), "gate": GateNode()}
+@functools.lru_cache(maxsize=64)
+def graph_of(body: str) -> Graph:
+    """A run pins its text, so one parse serves all its activations."""
+    return load(body, name="run").graph
+
+
+def build_nodes(settings: Settings, store: Store, catalog: Catalog, trees: Worktrees) -> dict[str, Node]:
+    """Every node kind by name."""
+    from beadmill.nodes.beads import BeadsNode
+    from beadmill.nodes.build import BuildNode
+    from beadmill.nodes.cleanup import CleanupNode
+    from beadmill.nodes.gate import GateNode
+    from beadmill.nodes.integrate import IntegrateNode
+    from beadmill.nodes.interview import InterviewNode
+    from beadmill.nodes.prd import PrdNode
+    from beadmill.nodes.preflight import PreflightNode
+    from beadmill.nodes.pull_request import PullRequestNode
+    from beadmill.nodes.scan import ScanNode
+    from beadmill.nodes.script import ScriptNode
+    from beadmill.nodes.setup import SetupNode
+    from beadmill.nodes.verify import VerifyNode
+
+    briefs, ledger, facts = Briefs(settings.home / "prompts"), Ledger(store), Facts(store)
+    nodes: list[Node] = [
+        ScanNode(trees, briefs),
+        InterviewNode(briefs),
+        PrdNode(briefs),
+        BeadsNode(briefs),
+        PreflightNode(
+            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=sandbox_of, forge=forge_of, facts=facts
+        ),
+        SetupNode(trees=trees, ledger=ledger, briefs=briefs),
+        BuildNode(trees=trees, ledger=ledger, briefs=briefs),
+        VerifyNode(trees=trees, ledger=ledger, briefs=briefs),
+        IntegrateNode(trees=trees, ledger=ledger, briefs=briefs),
+        PullRequestNode(trees=trees, briefs=briefs, forge=forge_of, changes=Changes(store), facts=facts),
+        CleanupNode(trees=trees),
+        ScriptNode(trees=trees, ledger=ledger),
+        GateNode(),
+    ]
+    return {node.spec.kind: node for node in nodes}
+
+
+def agent_of(catalog: Catalog, seat: Seat) -> Agent:
+    """Raises Unavailable for an agent nobody registered."""
+    try:
+        return catalog.load(seat.agent)
+    except NotFound as error:
+        raise Unavailable(error.message, code=error.code, next=error.next) from error
+
+
+def sandbox_of(name: str) -> Sandbox:
+    made: Sandbox = by_path(SANDBOXES[name])()
+    return made
+
+
+def forge_of(work: Work) -> Forge:
+    return forges.load(work.forge, Path(work.repository), remote=work.remote)

@@ -6,10 +6,8 @@ Two sources: values of environment variables whose names say that they are secre
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
-
-from beadmill.domain.values import Json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 MASK: Final = "[redacted]"
 HOLD: Final = 65_536  # bytes of an unfinished line kept back before it is scrubbed in pieces
@@ -24,22 +22,24 @@ _PRIVATE_END = r"-----END [A-Z ]*PRIVATE KEY-----"
 _BEGIN, _END = re.compile(_PRIVATE), re.compile(_PRIVATE_END)
 _WHOLE = re.compile(rf"{_PRIVATE}[\s\S]*?(?:{_PRIVATE_END}|\Z)")
 _HEADLESS = re.compile(rf"\A(?:(?!{_PRIVATE})[\s\S])*?{_PRIVATE_END}")
+# What a key begins with, and the whole of it. The literal is looked for first: it is a thousand times cheaper.
 _PATTERNS: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\bsk-(?:ant-|proj-|svcacct-|or-)?[A-Za-z0-9_-]{20,}",  # model providers
-        r"\bgh[pousr]_[A-Za-z0-9]{30,}",
-        r"\bgithub_pat_[A-Za-z0-9_]{22,}",
-        r"\bglpat-[A-Za-z0-9_-]{20,}",
-        r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-        r"\bAIza[A-Za-z0-9_-]{35}",
-        r"\bnpm_[A-Za-z0-9]{36}",
-        r"\bpypi-[A-Za-z0-9_-]{40,}",
-        r"\bhf_[A-Za-z0-9]{30,}",
-        r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # JSON web tokens
-        r"(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{16,}",
-        r"(?<=://)[^\s/:@\"']{0,256}:[^\s/@\"']{1,256}(?=@)",  # user:password in an address
+    (literal, re.compile(pattern))
+    for literal, pattern in (
+        ("sk-", r"\bsk-(?:ant-|proj-|svcacct-|or-)?[A-Za-z0-9_-]{20,}"),  # model providers
+        ("gh", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
+        ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{22,}"),
+        ("glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+        ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        ("AKIA", r"\bAKIA[A-Z0-9]{16}\b"),
+        ("ASIA", r"\bASIA[A-Z0-9]{16}\b"),
+        ("AIza", r"\bAIza[A-Za-z0-9_-]{35}"),
+        ("npm_", r"\bnpm_[A-Za-z0-9]{36}"),
+        ("pypi-", r"\bpypi-[A-Za-z0-9_-]{40,}"),
+        ("hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+        ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),  # JSON web tokens
+        ("earer ", r"(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{16,}"),
+        ("://", r"(?<=://)[^\s/:@\"']{0,256}:[^\s/@\"']{1,256}(?=@)"),  # user:password in an address
     )
 )
 
@@ -72,28 +72,39 @@ class Redactor:
         self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def text(self, text: str) -> str:
-        if self._values is not None:
-            text = self._values.sub(MASK, text)
+        text = self._known_out(text)
         if "PRIVATE KEY-----" in text:
             text = _HEADLESS.sub(MASK, _WHOLE.sub(MASK, text))
-        for pattern in _PATTERNS:
-            text = pattern.sub(MASK, text)
+        for literal, pattern in _PATTERNS:
+            if literal in text:
+                text = pattern.sub(MASK, text)
         return text
 
-    def json(self, value: Json) -> Json:
+    def json(self, value: Any) -> Any:
         """Keys are kept; every string below is scrubbed and cleaned."""
-        if isinstance(value, str):
-            return clean(self.text(value))
-        if isinstance(value, Mapping):
-            return {str(k): self.json(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.json(v) for v in value]
-        return value
+        return _strings(value, lambda text: clean(self.text(text)))
+
+    def work(self, value: Any) -> Any:
+        """For what an agent made: only known secrets go, since an example key in a document is not a leak."""
+        return _strings(value, lambda text: clean(self._known_out(text)))
+
+    def _known_out(self, text: str) -> str:
+        return self._values.sub(MASK, text) if self._values is not None else text
 
     def tail(self, raw: bytes, limit: int) -> str:
         """The last ``limit`` bytes as text. ``raw`` should hold a little more, so that a cut key is still seen whole."""
         text = clean(self.text(raw.decode("utf-8", "replace"))).encode()
         return text[-limit:].decode("utf-8", "ignore")
+
+
+def _strings(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {str(k): _strings(v, change) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strings(v, change) for v in value]
+    return value
 
 
 class Scrubber:

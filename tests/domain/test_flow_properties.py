@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flow_world import FLOW, World, copy, downstream, expected_end, upstream, worlds
 from hypothesis import given
 from hypothesis import strategies as st
 
 from beadmill.domain.flow import Past, advance, kept, stuck
 from beadmill.domain.machine import VisitState
 from beadmill.domain.sop import KindSpec, lint
+from tests.domain.flow_world import FLOW, World, copy, downstream, expected_end, upstream, worlds
 
 KIND = {"kind": KindSpec(frozenset({"x", "y", "back"}))}
 ALLOWED = {"open_outcome", "unreachable"}  # an outcome that ends the branch, a node that only such an outcome reaches

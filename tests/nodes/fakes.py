@@ -167,7 +167,7 @@ class FakeVisit:
         raise NotImplementedError
 
     async def get(self, kind: type[D], ref: ArtifactRef | None = None) -> D:
-        full = f"get:{kind.kind}:{ref.row if ref else ''}"
+        full = self._name(f"get-{kind.kind}-{ref.row}" if ref else f"get-{kind.kind}")
         if full not in self.journal.rows:
             found = [r for r, doc in self.journal.artifacts if isinstance(doc, kind) and (ref is None or r == ref)]
             if not found:

@@ -9,6 +9,7 @@ from beadmill.agents.contract import Agent
 from beadmill.domain.values import Json
 from beadmill.errors import Unavailable
 from beadmill.processes.loading import by_path
+from beadmill.processes.sessions import Adapter
 
 BUILTIN: Final[Mapping[str, str]] = {
     "codex": "beadmill.agents.codex:CodexAgent",
@@ -32,3 +33,14 @@ def load(name: str, options: Mapping[str, Json]) -> Agent:
             f"there is no agent {name!r}", code="NO_AGENT", next=f"choose one of: {', '.join(sorted(known))}"
         )
     return cast("Agent", by_path(known[name])(options))
+
+
+def adapter(name: str, options: Mapping[str, Json]) -> Adapter:
+    """What the runner needs to load the same agent. Raises Unavailable as ``load`` does.
+
+    A plugin may import installed packages; what of the daemon's environment it needs, it says in ``env_names``.
+    """
+    agent = load(name, options)
+    known = BUILTIN if name in BUILTIN else paths()
+    env: tuple[str, ...] = getattr(agent, "env_names", ())
+    return Adapter(known[name], options, env=env, site=name not in BUILTIN)

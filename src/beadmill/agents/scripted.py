@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from beadmill.agents import scripted_cli
+from beadmill.agents._lines import event, follow, parse, unreadable
 from beadmill.agents.contract import Capabilities, Installed, Model, SessionIO
 from beadmill.domain.ended import Asked, Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Json, Usage
@@ -34,20 +34,19 @@ class ScriptedStream:
         self._usage = Usage()
 
     def feed(self, line: bytes) -> list[AgentEvent]:
-        try:
-            data = json.loads(line)
-            kind = data.pop("type")
-        except (ValueError, AttributeError, KeyError):
-            return [_event(EventKind.OUTPUT, stream="stdout", text=line.decode("utf-8", "replace"))]
+        row = parse(line)
+        if row is None:
+            return unreadable(line)
+        kind, data = row["type"], {k: v for k, v in row.items() if k != "type"}
         if kind == "start":
             self._conversation = data["conversation"]
-            return [_event(EventKind.STARTED, **data)]
+            return [event(EventKind.STARTED, **data)]
         if kind == "usage":
             self._usage = Usage(**data)
         if kind in _SAME:
-            return [_event(_SAME[kind], **data)]
+            return [event(_SAME[kind], **data)]
         self._last = {"type": kind, **data}
-        return [_event(EventKind.TEXT, text=data["text"])] if kind == "result" and data["text"] else []
+        return [event(EventKind.TEXT, text=data["text"])] if kind == "result" and data["text"] else []
 
     def end(self, code: int, stderr: str) -> Ended:
         session, last, usage = SessionRef(self._session, self._conversation), self._last, self._usage
@@ -75,10 +74,6 @@ def _why(text: str) -> Why:
     return Why(text) if text in list(Why) else Why.INTERNAL
 
 
-def _event(kind: EventKind, **data: Json) -> AgentEvent:
-    return AgentEvent(datetime.now(UTC), kind, data)
-
-
 class ScriptedAgent:
     """Options: ``scenario`` = path of the scenario file."""
 
@@ -102,14 +97,7 @@ class ScriptedAgent:
         if not self._scenario:
             raise Unavailable("the scripted agent has no scenario file", code="AGENT_MISSING")
         child = await io.spawn(self._argv(task, io), env={}, cwd=task.cwd, stdin=task.brief.text.encode())
-        stream = ScriptedStream(io.token)
-        try:
-            async for line in child.lines():
-                for event in stream.feed(line):
-                    await io.emit(event)
-            return stream.end(await child.wait(), child.stderr_tail())
-        finally:
-            await child.terminate()
+        return await follow(child, ScriptedStream(io.token), io)
 
     def _argv(self, task: AgentTask, io: SessionIO) -> list[str]:
         memory = io.workspace / "home" / ".scripted"

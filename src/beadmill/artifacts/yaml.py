@@ -48,7 +48,6 @@ def dump(value: Any) -> str:
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
     yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False
     yaml.allow_unicode = True
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
@@ -68,7 +67,9 @@ def from_yaml(kind: str, text: str) -> Document:
     try:
         tree = tree_from_yaml(text, Work()).tree
     except BadText as error:
-        raise _wrong(error.message, error.line, error.column) from error
+        last = text.rstrip().count("\n")
+        line, column = (min(error.began, last), 0) if error.cut else (error.line, error.column)
+        raise _wrong(error.message + (", begun here" if error.cut else ""), line, column) from error
     if not isinstance(tree, dict):
         raise _wrong(f"a {kind} is a mapping", 0, 0)
     notes = Notes()

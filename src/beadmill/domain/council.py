@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Protocol
 
 _MASK = (1 << 64) - 1
@@ -79,10 +78,10 @@ def tally(ballots: Sequence[Vote], *, implementer: int = 0) -> Tally:
                 points.setdefault(line.draft, []).append(line.total)
     if not points:
         raise NoWinner("no valid ballot scored a draft")
-    # Fractions: equal means tie exactly, however many votes each is made of.
-    means = {seat: Fraction(sum(given), len(given)) for seat, given in sorted(points.items())}
+    # Division of whole numbers is correctly rounded: equal means tie exactly, however many votes each is made of.
+    means = {seat: sum(given) / len(given) for seat, given in sorted(points.items())}
     best = max(means.values())
     tied = [seat for seat, mean in means.items() if mean == best]
     winner = implementer if implementer in tied else tied[0]
     reason = "" if len(tied) == 1 else "implementer" if winner == implementer else "earliest seat"
-    return Tally({seat: float(mean) for seat, mean in means.items()}, winner, reason)
+    return Tally(means, winner, reason)

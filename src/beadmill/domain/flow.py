@@ -205,7 +205,9 @@ class _Marking:
             return False
         parents = {p.key: p.came_from for p in self.visits}
 
-        def redone(visit: Past) -> bool:
-            return any(n > 1 for _, n in {visit.key} | reach((visit.key,), lambda key: parents.get(key, ())))
+        def redone(key: Key) -> bool:
+            return any(n > 1 for _, n in {key} | reach((key,), lambda k: parents.get(k, ())))
 
-        return node in self._ahead({p.node for p in self.visits if p.state.open and redone(p)})
+        running = {p.node for p in self.visits if p.state.open and redone(p.key)}
+        waiting = {n for n, keys in self.tokens.items() if n not in self.taken and any(redone(k) for k in keys)}
+        return node in self._ahead(running | waiting)

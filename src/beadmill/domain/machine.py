@@ -106,7 +106,7 @@ def sources(table: Mapping[S, frozenset[S]], new: S) -> frozenset[S]:
 def _check(what: str, table: Mapping[S, frozenset[S]], old: S, new: S) -> None:
     if new not in table[old]:
         raise Conflict(
-            f"a {what} that is {old} cannot become {new}", code="ILLEGAL_TRANSITION", kept="Nothing was changed."
+            f"the {what} is {old}: it cannot become {new}", code="ILLEGAL_TRANSITION", kept="Nothing was changed."
         )
 
 

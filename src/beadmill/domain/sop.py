@@ -198,24 +198,25 @@ def _reachable(graph: Graph) -> Iterator[Problem]:
 def _cycles(graph: Graph) -> Iterator[Problem]:
     told: set[str] = set()
     for node in graph.nodes.values():
-        if node.id in told or node.id not in graph.downstream(node.id):
-            continue
-        path = _path_back(graph, node.id)
+        path = () if node.id in told else _way_round(graph, node.id)
         told.update(path)
-        text = f"loop without a limit: {' -> '.join((*path, node.id))}; make the edge that goes back a rework edge"
-        yield _at("unbounded_loop", node, text)
+        if path:
+            text = f"loop without a limit: {' -> '.join((*path, node.id))}; make the edge that goes back a rework edge"
+            yield _at("unbounded_loop", node, text)
 
 
-def _path_back(graph: Graph, node: str) -> tuple[str, ...]:
-    """A shortest way round from ``node`` to itself, which is known to exist."""
-    ways: list[tuple[str, ...]] = [(node,)]
-    for way in ways:  # grows while it is read: breadth first
-        for edge in graph.next_from(way[-1]):
+def _way_round(graph: Graph, node: str) -> tuple[str, ...]:
+    """A shortest way from ``node`` back to itself over next edges, () when there is none."""
+    ways: dict[str, tuple[str, ...]] = {node: (node,)}
+    order = [node]
+    for at in order:  # grows while it is read: breadth first
+        for edge in graph.next_from(at):
             if edge.target == node:
-                return way
-            if edge.target not in way:
-                ways.append((*way, edge.target))
-    raise AssertionError(node)
+                return ways[at]
+            if edge.target not in ways:
+                ways[edge.target] = (*ways[at], edge.target)
+                order.append(edge.target)
+    return ()
 
 
 def _joins(graph: Graph) -> Iterator[Problem]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from beadmill.artifacts.council import Intervention
@@ -42,7 +44,7 @@ class _Exchange(Generic[T]):
     task: Callable[[Brief], AgentTask]
     brief: Callable[[], Brief]
     briefs: Briefs
-    schema: Any
+    context: Mapping[str, object] | None
 
     def first(self, worked: timedelta) -> AgentTask:
         return self._within(self.task(self.brief()), worked)
@@ -52,7 +54,30 @@ class _Exchange(Generic[T]):
         return replace(self._within(self.task(brief), worked), resume=reply.session)
 
     def _within(self, task: AgentTask, worked: timedelta) -> AgentTask:
-        return replace(task, budget=max(task.budget - worked, LEAST), schema=task.schema or self.schema)
+        schema = self.shape.json_schema(self.context) if self.shape.form in ("yaml", "json") else None
+        return replace(task, budget=max(task.budget - worked, LEAST), schema=task.schema or schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is read, compared by ``key`` alone."""
+
+    key: str
+    shape: Shape[Any] = field(compare=False)
+    reply: Replied = field(compare=False)
+    context: Mapping[str, object] | None = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _read(question: _Question) -> Reading[Any]:
+    """Reading is pure and costs more than all else in an activation, and every activation asks again."""
+    reply = question.reply
+    return read(question.shape, reply.text, data=reply.data, context=question.context)
+
+
+def _reading(shape: Shape[T], reply: Replied, context: Mapping[str, object] | None) -> Reading[T]:
+    words = repr((shape.name, reply.text, reply.data, sorted((context or {}).items(), key=lambda item: item[0])))
+    return _read(_Question(hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest(), shape, reply, context))
 
 
 async def structured(
@@ -76,8 +101,7 @@ async def structured(
     TurnFailed when a session ended without a reply.
     """
     here = v.at(name)
-    schema = shape.json_schema(context) if shape.form in ("yaml", "json") else None
-    exchange = _Exchange(shape, task, brief, briefs, schema)
+    exchange = _Exchange(shape, task, brief, briefs, context)
     raw: list[RawReply] = []
     worked = timedelta()
     repair: tuple[Replied, str] | None = None
@@ -96,7 +120,7 @@ async def structured(
             raw.append(_ended(failed))
             continue
         worked += reply.worked
-        reading = _judged(read(shape, reply.text, data=reply.data, context=context), check)
+        reading = _judged(_reading(shape, reply, context), check)
         raw.append(_raw(reply, reading, fresh=last is None))
         if reading.ok and reading.value is not None:
             await _keep(here, shape.name, raw, reading.interventions)

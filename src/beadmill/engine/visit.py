@@ -52,6 +52,10 @@ class NamedVisit:
     def work(self) -> Work:
         return self._act.work
 
+    @property
+    def comment(self) -> str:
+        return self._act.comment
+
     def at(self, key: str) -> NamedVisit:
         return NamedVisit(self._act, f"{self.scope}/{key}" if self.scope else key)
 
@@ -152,7 +156,12 @@ class NamedVisit:
 
     async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
         author = f"seat:{by}" if isinstance(by, Seat) else str(by)
+        known = await self._act.store.read(lambda conn: blobs.same_document(conn, doc, self._act.visit))
+        if known is not None:
+            return known
+        phase = self._act.pending
         ref = await self._act.write(lambda tx: self._put(tx, doc, author, parent))
+        self._act.written(phase)
         crashpoints.reach(f"after {self.ref.node}/put {doc.kind}")
         return ref
 

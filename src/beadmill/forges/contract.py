@@ -5,22 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Protocol
 
+from beadmill.domain.change import Change, ChangeRef, ChangeStatus
 from beadmill.processes.box import Health
-
-
-class ChangeStatus(StrEnum):
-    DRAFT = "draft"
-    OPEN = "open"
-    MERGED = "merged"
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeRef:
-    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +21,6 @@ class ChangeDraft:
     base: str
     head: str
     draft: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    ref: ChangeRef
-    url: str
-    status: ChangeStatus
-    title: str
-    branch: str
-    base: str
-    head: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +87,6 @@ class Forge(Protocol):
     async def close(self, change: ChangeRef, *, note: str) -> None:
         """Idempotent. Raises Conflict when it is merged."""
         ...
+
+
+__all__ = ["Change", "ChangeDraft", "ChangeRef", "ChangeState", "ChangeStatus", "Check", "Comment", "Forge", "Merged"]

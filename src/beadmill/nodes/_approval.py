@@ -72,7 +72,7 @@ async def approval(
             auto=_auto(policy, review, wrong),
         )
         answer = await v.ask(f"approve-{turn}", gate)
-        review = await seen(v, review, answer)
+        review = await seen(v.at(f"approve-{turn}"), review, answer)
         wrong = problems(review.document)
         if answer.choice == "fix_gaps" and fix is not None:
             review = await fix(review, turn)

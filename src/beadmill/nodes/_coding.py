@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,6 +16,7 @@ from beadmill.briefs import Briefs, PartText
 from beadmill.domain.ended import Replied, SessionRef
 from beadmill.domain.values import Access, Brief, GateKind, GateRequest
 from beadmill.engine.port import Visit
+from beadmill.errors import TurnFailed
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
 
@@ -59,7 +60,7 @@ class Coder:
 
     async def build(self, v: Visit, bead: Bead, *, cwd: str, subject: str, parts: Sequence[PartText]) -> Talk:
         """Raises TurnFailed as the visit does: Lapsed fails the try, anything else blocks."""
-        reply = await v.agent("code", lambda: self._first(v, cwd, subject, parts))
+        reply = await _turn(v, "code", partial(self._first, v, cwd, subject, parts))
         spent = {"repair": 0, "continue": 0, "question": 0}
         tokens = [reply.session.token]
         worked = reply.worked
@@ -74,7 +75,7 @@ class Coder:
                 return Talk(status, reply.session, tuple(tokens), failure=f"{step.text}\n{ended}", code=_code(step))
             spent[step.spends] += 1
             desk = _Desk(subject, cwd, parts, turn, worked)
-            reply = await v.agent(f"code-{turn}", partial(self._going_on, v, step, reply, desk))
+            reply = await _turn(v, f"code-{turn}", partial(self._going_on, v, step, reply, desk))
             tokens.append(reply.session.token)
             worked += reply.worked
         raise AssertionError
@@ -93,7 +94,13 @@ class Coder:
             brief = self.briefs.repair(first, error=step.text, reply=last.text, shape=BEAD_STATUS)
         else:
             brief = self.briefs.write(
-                "coding_continue", [], ticket=v.work.key, subject=talk.subject, turn=str(talk.turn), shape=BEAD_STATUS, why=step.text
+                "coding_continue",
+                [],
+                ticket=v.work.key,
+                subject=talk.subject,
+                turn=str(talk.turn),
+                shape=BEAD_STATUS,
+                why=step.text,
             )
         left = timedelta(seconds=v.settings.build.iteration_s) - talk.worked
         return self._task(v, brief, talk.cwd, left, last.session)
@@ -130,6 +137,16 @@ class Coder:
             return Next("coding_continue", f"You asked: {status.question}\n\nThe answer: {said}", "question")
         alone = "Nobody answered. Take the most sensible choice yourself and say which."
         return Next("coding_continue", f"You asked: {status.question}\n\n{alone}", "question")
+
+
+async def _turn(v: Visit, name: str, task: Callable[[], AgentTask]) -> Replied:
+    """A turn that may simply be continued keeps the tree and the try: only the turn itself is forgotten."""
+    try:
+        return await v.agent(name, task)
+    except TurnFailed as failed:
+        if failed.continuable:
+            failed.forget = (f"{v.scope}/{name}",)
+        raise
 
 
 def _judge(bead: Bead, reply: Replied) -> tuple[BeadStatus | None, Next | None]:

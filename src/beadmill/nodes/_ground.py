@@ -11,8 +11,10 @@ from beadmill.domain.bead import runnable, status
 from beadmill.domain.machine import AttemptState
 from beadmill.engine.port import Visit
 from beadmill.nodes import _inputs
-from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.nodes._ledger import book
 from beadmill.proof.noise import is_noise
+from beadmill.store.ledger import Ledger
+from beadmill.workspaces import landing
 from beadmill.workspaces.guard import CheckoutState, compare, snapshot
 from beadmill.workspaces.worktrees import FileStatus, Tree, Worktrees
 
@@ -28,7 +30,7 @@ class Start:
 
 
 class Ground:
-    def __init__(self, trees: Worktrees, ledger: BeadLedger) -> None:
+    def __init__(self, trees: Worktrees, ledger: Ledger) -> None:
         self.trees = trees
         self.ledger = ledger
 
@@ -48,7 +50,9 @@ class Ground:
                 await self.ledger.finish(v.ref.run, bead.id, other.n, state=AttemptState.FAILED, note=note)
         await self.clean(tree, attempt.start_commit, inputs, f"{bead.id} try {attempt.n} begins")
         notes = await self.ledger.notes(v.ref.run, bead.id, bead.sha)
-        return Start(attempt.start_commit, attempt.n, tuple(notes), await snapshot(tree.repository))
+        return Start(
+            attempt.start_commit, attempt.n, tuple(notes), await snapshot(tree.repository, ours=(tree.branch,))
+        )
 
     async def clean(self, tree: Tree, commit: str, inputs: tuple[str, ...], why: str) -> str:
         """Back to ``commit`` behind an undo ref, with the copied inputs in place; "" when it was clean already."""
@@ -64,19 +68,20 @@ class Ground:
 
     async def escaped(self, tree: Tree, start: Start) -> tuple[str, ...]:
         """What changed in the user's checkout since the try began. People work there too: a warning, no verdict."""
-        return tuple(compare(start.checkout, await snapshot(tree.repository)))
+        changes = compare(start.checkout, await snapshot(tree.repository, ours=(tree.branch,)))
+        return tuple(f"in the checkout, {change}" for change in changes)
 
     async def land(
         self, tree: Tree, bead: Bead, start: Start, paths: tuple[str, ...], inputs: tuple[str, ...], *, key: str = ""
     ) -> str:
-        """One commit of exactly these paths on the start commit; nothing changed = no commit. Returns the new head."""
-        message = f"bead({bead.id}): {bead.title}"
-        trailers = {"Beadmill-Bead": bead.id, "Beadmill-Key": key}
-        head = start.commit
-        if paths and await self.trees.head(tree) == start.commit:
-            head = await self.trees.commit(tree, paths, message, trailers=trailers)
-        elif paths:  # the agent committed by itself, or this act had been done: one commit either way
-            head = await self.trees.squash(tree, start.commit, paths, message, trailers=trailers)
+        """One commit of exactly these paths on the start commit; nothing changed = no commit. Returns the new head,
+        "" when the branch moved in a way the work does not merge with."""
+        head: str | None = start.commit
+        if paths:
+            trailers = {"Beadmill-Bead": bead.id, "Beadmill-Key": key}
+            head = await landing.land(tree, paths, f"bead({bead.id}): {bead.title}", trailers, start.commit)
+        if head is None:
+            return ""
         await self.clean(tree, head, inputs, f"what {bead.id} left beside its commit")
         return head
 
@@ -98,7 +103,7 @@ class Ground:
             await self._book(v, evidence, commit=start.commit, key=key)
         await self.ledger.finish(
             v.ref.run, bead.id, start.n, state=AttemptState.FAILED, note=note, sessions=sessions,
-            proof=proof_of(evidence) if evidence else {},
+            proof=proof_of(evidence) if evidence else None,
         )  # fmt: skip
         return await self.clean(tree, start.commit, inputs, f"{bead.id} try {start.n} failed")
 

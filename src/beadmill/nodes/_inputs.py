@@ -14,7 +14,7 @@ from beadmill.artifacts.setup import WorkspaceInput
 from beadmill.errors import Blocked
 from beadmill.git.run import Repo
 from beadmill.proof.noise import FOLDERS
-from beadmill.workspaces.worktrees import Tree
+from beadmill.workspaces.tree import Tree, repo_of
 
 MAX_FILES = 10_000
 MAX_BYTES = 100 * 1024 * 1024
@@ -55,24 +55,39 @@ async def again(tree: Tree, files: Sequence[str]) -> None:
 
 async def _problem(tree: Tree, item: WorkspaceInput) -> str:
     path = PurePosixPath(item.path)
-    if path.is_absolute() or ".." in path.parts or not path.parts or _OURS & set(path.parts):
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or not path.parts
+        or item.path.startswith(":")
+        or _OURS & set(path.parts)
+    ):
         return "the path does not lie inside the checkout"
     if any(part in FOLDERS for part in path.parts):
         return "it can be rebuilt (dependencies, caches, build output), so it is not copied"
-    source = Path(tree.repository) / item.path
-    if source.parent.resolve() != Path(tree.repository).resolve() / path.parent or source.is_symlink():
-        return "it is, or lies behind, a symbolic link"
-    if not (source.is_dir() if item.kind == "directory" else source.is_file()):
-        return f"there is no such {item.kind} in the checkout"
-    checkout = Repo(Path(tree.git_dir), Path(tree.repository))
-    ignored = (await checkout.git("check-ignore", "-q", "--no-index", "--", item.path, ok=(0, 1))).code == 0
-    status = "ignored" if ignored else "untracked"
+    problem = await anyio.to_thread.run_sync(_not_there, Path(tree.repository), item)
+    if problem:
+        return problem
+    checkout = Repo(
+        Path(tree.git_dir), Path(tree.repository), tree.common
+    )  # the worktree's index, the checkout's rules
+    env = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore knows no literal mode; the path begins with no colon
+    asked = await checkout.git("check-ignore", "-q", "--no-index", "--", item.path, ok=(0, 1), env=env)
+    status = "ignored" if asked.code == 0 else "untracked"
     return "" if status == item.source_status else f"it is {status}, not {item.source_status}"
 
 
+def _not_there(checkout: Path, item: WorkspaceInput) -> str:
+    source = checkout / item.path
+    if source.parent.resolve() != checkout.resolve() / PurePosixPath(item.path).parent or source.is_symlink():
+        return "it is, or lies behind, a symbolic link"
+    if not (source.is_dir() if item.kind == "directory" else source.is_file()):
+        return f"there is no such {item.kind} in the checkout"
+    return ""
+
+
 async def _overwrites(tree: Tree, files: Sequence[str]) -> str:
-    listed = await Repo(Path(tree.git_dir), Path(tree.path)).git("ls-files", "-z", "--cached")
-    tracked = set(listed.out.decode(errors="surrogateescape").split("\0"))
+    tracked = set((await repo_of(tree).git("ls-files", "-z", "--cached")).fields)
     clash = next((file for file in files if file in tracked), "")
     return f"{clash} is a tracked file and is never overwritten" if clash else ""
 

@@ -105,7 +105,9 @@ class Preparer:
         probes: tuple[CommandRun, ...] = ()
         for probe in plan.workspace_probes:
             purpose = f"probe: {probe.purpose or probe.id}"
-            probes += await self._run(v, f"probe-{probe.id}", tree, (probe.command,), purpose=purpose, budget=PROBE_TIME)
+            probes += await self._run(
+                v, f"probe-{probe.id}", tree, (probe.command,), purpose=purpose, budget=PROBE_TIME
+            )
         notes += await v.step("tidy-probes", self._tidy, tree, start, copied.files)
         return Tried(steps, probes, tuple(run for run in probes if not run.ok), notes)
 
@@ -173,7 +175,9 @@ class Preparer:
             idle=timedelta(seconds=v.settings.build.idle_s),
         )
 
-    async def _baseline(self, v: Visit, tree: Tree, plan: SetupPlan, start: str, copied: Copied) -> tuple[CommandRun, ...]:
+    async def _baseline(
+        self, v: Visit, tree: Tree, plan: SetupPlan, start: str, copied: Copied
+    ) -> tuple[CommandRun, ...]:
         """The project's whole tests before any change: what fails here is nobody's regression."""
         here = v.at("baseline")
         runs = await self._run(here, "run", tree, plan.project_commands.test_full, purpose="baseline", all_of_them=True)

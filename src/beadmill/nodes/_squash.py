@@ -52,7 +52,14 @@ class Squasher:
         return Branch(head, fork, tip, int(count.text), tuple(sorted(paths)), diff[:REVIEW_DIFF])
 
     async def squash(
-        self, tree: Tree, branch: Branch, paths: tuple[str, ...], message: str, inputs: tuple[str, ...], *, key: str = ""
+        self,
+        tree: Tree,
+        branch: Branch,
+        paths: tuple[str, ...],
+        message: str,
+        inputs: tuple[str, ...],
+        *,
+        key: str = "",
     ) -> Candidate:
         """One commit on the fork point; what the audit left out goes behind an undo ref and out of the tree."""
         undo = await self.trees.undo(tree, "before integration")

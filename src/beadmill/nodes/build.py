@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence
-from beadmill.artifacts.setup import SetupProfile
+from beadmill.artifacts.setup import SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
-from beadmill.domain.ended import Lapsed, SessionRef
+from beadmill.domain.ended import Lapsed, SessionRef, fails_the_try
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Access, Outcome
 from beadmill.engine.port import NodeSpec, Visit
@@ -19,21 +20,42 @@ from beadmill.errors import Blocked, TurnFailed
 from beadmill.nodes._coding import Coder, Talk
 from beadmill.nodes._config import BuildConfig
 from beadmill.nodes._ground import Ground, Start
-from beadmill.nodes._ledger import BeadLedger
 from beadmill.nodes._material import bead_part, environment, notes_part, profile_part
+from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
 from beadmill.proof.prover import Claim, Prover
+from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 NOTE_TIME = timedelta(seconds=60)
 MAX_NOTE = 4_000  # characters
+MOVED = "The bead held, but the branch moved meanwhile and its work does not merge; it is done again on the new head."
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One bead with where and in what it is built."""
+
+    tree: Tree
+    bead: Bead
+    profile: SetupProfile
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.profile.inputs_copied
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return environment(self.profile)
 
 
 class BuildNode:
-    spec = NodeSpec("build", BuildConfig, frozenset({"ok"}), reads=(Beads, SetupProfile), writes=(BeadEvidence,))
+    spec = NodeSpec(
+        "build", BuildConfig, frozenset({"ok"}), reads=(Beads, SetupPlan, SetupProfile), writes=(Beads, BeadEvidence)
+    )
 
-    def __init__(self, *, trees: Worktrees, ledger: BeadLedger, briefs: Briefs) -> None:
+    def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.ground = Ground(trees, ledger)
         self.prover = Prover(trees)
         self.coder = Coder(briefs)
@@ -42,6 +64,7 @@ class BuildNode:
     async def visit(self, v: Visit, cfg: BuildConfig, /) -> Outcome:
         await v.phase(Phase.CODING)
         profile = await v.get(SetupProfile)
+        await self._asked_for(v)
 
         async def ready() -> Sequence[Bead]:
             return await self.ground.ready(v)
@@ -54,11 +77,23 @@ class BuildNode:
             raise Blocked("BEADS_NOT_RUNNABLE", f"no bead can be started, yet these are not done: {', '.join(left)}")
         return Outcome("ok")
 
+    async def _asked_for(self, v: Visit) -> None:
+        """A person who sends a finished build back says what is missing: that becomes a bead of its own."""
+        asked = v.comment.strip()
+        if not asked or await v.step("open", self.ground.left, v):
+            return
+        plan, first = await v.get(SetupPlan), asked.splitlines()[0][:120]
+        rework = with_rework(
+            await v.get(Beads), v.ref, title=f"Requested change: {first}", description=asked, criteria=[first],
+            commands=plan.project_commands.test_full, files=(),
+        )  # fmt: skip
+        await v.put(rework, by=SYSTEM)
+
     async def bead(self, cfg: BuildConfig, profile: SetupProfile, v: Visit, bead: Bead) -> None:
         tree = await v.step("tree", self.ground.open, v)
         reasons: list[str] = []
         for n in range(1, (cfg.attempts or v.settings.build.attempts) + 1):
-            reason = await self.attempt(v.at(f"try-{n}"), tree, bead, profile)
+            reason = await self.attempt(v.at(f"try-{n}"), Piece(tree, bead, profile))
             if not reason:
                 return
             reasons.append(reason)
@@ -71,57 +106,67 @@ class BuildNode:
             next="retry, retry with a note, or edit the bead",
         )
 
-    async def attempt(self, v: Visit, tree: Tree, bead: Bead, profile: SetupProfile) -> str:
+    async def attempt(self, v: Visit, work: Piece) -> str:
         """One try. Returns "" when the bead has landed, else why it failed."""
-        start = await v.step("begin", self.ground.begin, v, tree, bead, profile.inputs_copied)
-        parts = await v.step("interfaces", self.ground.interfaces, v, bead)
-        subject = f"{bead.id} try {start.n}"
-        material = [bead_part(bead), PartText("interfaces", "\n".join(parts)), profile_part(profile)]
-        material.append(notes_part("bead_notes", start.notes))
-        try:
-            talk = await self.coder.build(v, bead, cwd=tree.path, subject=subject, parts=material)
-        except TurnFailed as failed:
-            if not isinstance(failed.end, Lapsed):
-                raise
-            idle = "nothing was heard from the session for too long" if failed.end.idle else "its time ran out"
-            talk = Talk(None, failed.end.session, (failed.end.session.token,), idle, "BEAD_ITERATION_TIMEOUT")
-        escaped = await v.step("guard", self.ground.escaped, tree, start)
+        start = await v.step("begin", self.ground.begin, v, work.tree, work.bead, work.inputs)
+        subject = f"{work.bead.id} try {start.n}"
+        talk = await self._talk(v, work, start, subject)
+        escaped = await v.step("guard", self.ground.escaped, work.tree, start)
         evidence = None
         if talk.status is not None and not talk.failure:
-            claim = Claim(bead, tree, start.commit, start.n, talk.status, environment(profile), profile.inputs_copied)
+            claim = Claim(work.bead, work.tree, start.commit, start.n, talk.status, work.env, work.inputs)
             evidence = await self.prover.bead(v.at("prove"), claim)
             evidence = evidence.model_copy(update={"warnings": (*evidence.warnings, *escaped)})
             if evidence.holds:
-                await self._finish(v, tree, bead, start, evidence, talk, profile.inputs_copied)
-                return ""
+                if await self._finish(v, work, start, evidence=evidence, sessions=talk.tokens):
+                    return ""
+                evidence = evidence.model_copy(update={"holds": False, "why_not": MOVED})
         reason = evidence.why_not if evidence else f"{talk.failure} ({talk.code})"
-        note = await self._note(v, bead, subject, talk, reason)
+        note = await self._note(v, subject, talk, reason)
         await v.step(
-            "reset", self.ground.reset, v, tree, bead, start,
-            note=note, evidence=evidence, sessions=talk.tokens, inputs=profile.inputs_copied,
+            "reset", self.ground.reset, v, work.tree, work.bead, start,
+            note=note, evidence=evidence, sessions=talk.tokens, inputs=work.inputs,
         )  # fmt: skip
         return reason
 
+    async def _talk(self, v: Visit, work: Piece, start: Start, subject: str) -> Talk:
+        """The conversation with the agent. A try that ran out of time or was lost has failed; any other end blocks."""
+        interfaces = await v.step("interfaces", self.ground.interfaces, v, work.bead)
+        parts = [bead_part(work.bead), PartText("interfaces", "\n".join(interfaces)), profile_part(work.profile)]
+        parts.append(notes_part("bead_notes", start.notes))
+        try:
+            return await self.coder.build(v, work.bead, cwd=work.tree.path, subject=subject, parts=parts)
+        except TurnFailed as failed:
+            if not fails_the_try(failed.end):
+                failed.details.setdefault("bead", work.bead.id)
+                raise
+            session = failed.end.session
+            code = "BEAD_ITERATION_TIMEOUT" if isinstance(failed.end, Lapsed) else failed.code
+            return Talk(None, session, (session.token,), failed.message, code)
+
     async def _finish(
-        self, v: Visit, tree: Tree, bead: Bead, start: Start, evidence: BeadEvidence, talk: Talk, inputs: tuple[str, ...]
-    ) -> None:
-        commit = await v.step("land", self.ground.land, tree, bead, start, evidence.paths, inputs)
+        self, v: Visit, work: Piece, start: Start, *, evidence: BeadEvidence, sessions: tuple[str, ...]
+    ) -> bool:
+        commit = await v.step("land", self.ground.land, work.tree, work.bead, start, evidence.paths, work.inputs)
+        if not commit:
+            return False
         proven = evidence.model_copy(update={"commit": commit if commit != start.commit else ""})
         await v.put(proven, by=SYSTEM)
-        await v.step("done", self.ground.done, v, start, proven, talk.tokens)
+        await v.step("done", self.ground.done, v, start, proven, sessions)
+        return True
 
-    async def _note(self, v: Visit, bead: Bead, subject: str, talk: Talk, reason: str) -> str:
+    async def _note(self, v: Visit, subject: str, talk: Talk, reason: str) -> str:
         """What the next session is told: why it failed as Beadmill saw it, then what the session itself says."""
         said = ""
         if talk.session is not None and talk.session.conversation:
             try:
-                reply = await v.agent("note", lambda: self._note_task(v, bead, subject, talk.session, reason))
+                reply = await v.agent("note", lambda: self._note_task(v, subject, talk.session, reason))
                 said = reply.text.strip()
             except TurnFailed:
                 said = ""
         return "\n\n".join(text for text in (reason, said) if text)[:MAX_NOTE]
 
-    def _note_task(self, v: Visit, bead: Bead, subject: str, session: SessionRef | None, reason: str) -> AgentTask:
+    def _note_task(self, v: Visit, subject: str, session: SessionRef | None, reason: str) -> AgentTask:
         parts = [PartText("error_context", reason)]
         return AgentTask(
             seat=implementer(v.settings),

@@ -20,7 +20,7 @@ from beadmill.engine.structured import structured
 from beadmill.errors import Blocked, TurnFailed
 from beadmill.nodes._config import NoConfig
 from beadmill.nodes._ground import Ground
-from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.nodes._ledger import book
 from beadmill.nodes._material import diff_part, environment, part, ticket_part
 from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
@@ -28,6 +28,7 @@ from beadmill.nodes._squash import Branch, Candidate, Squasher
 from beadmill.processes.spec import AgentTask, Batch
 from beadmill.proof.regress import regressions
 from beadmill.proof.runs import run_of, told
+from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 AUDIT_TIME = timedelta(minutes=5)
@@ -42,7 +43,7 @@ class IntegrateNode:
         writes=(IntegrationReport,),
     )
 
-    def __init__(self, *, trees: Worktrees, ledger: BeadLedger, briefs: Briefs) -> None:
+    def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.ground = Ground(trees, ledger)
         self.squasher = Squasher(self.ground)
         self.ledger = ledger
@@ -54,7 +55,9 @@ class IntegrateNode:
         profile = await v.get(SetupProfile)
         branch = await v.step("branch", self.squasher.read, tree)
         if not branch.paths:
-            raise Blocked("NOTHING_TO_INTEGRATE", f"{tree.branch} does not differ from {tree.base}", next="cancel the ticket")
+            raise Blocked(
+                "NOTHING_TO_INTEGRATE", f"{tree.branch} does not differ from {tree.base}", next="cancel the ticket"
+            )
         audit = await self._audit(v, branch)
         paths = tuple(one.path for one in audit if one.decision != "exclude")
         message, inputs = f"{v.work.key}: {v.work.title}", profile.inputs_copied
@@ -62,10 +65,14 @@ class IntegrateNode:
         if branch.base_tip != branch.fork:
             candidate = await v.step("rebase", self.squasher.rebase, tree, branch, candidate, message, inputs)
             if candidate.conflicts:
-                return await self._conflict(v, _conflict_told(tree, candidate), candidate.conflicts, candidate.conflicts)
+                return await self._conflict(
+                    v, _conflict_told(tree, candidate), candidate.conflicts, candidate.conflicts
+                )
             broken = await self._verify_again(v, tree, profile)
             if broken:
-                told_ = f"{tree.base} moved on. The change merges with it, yet these commands fail now.\n\n{told(broken)}"
+                told_ = (
+                    f"{tree.base} moved on. The change merges with it, yet these commands fail now.\n\n{told(broken)}"
+                )
                 return await self._conflict(v, told_, [f"{run.command} passes again" for run in broken], paths)
         report = _report(tree, branch, candidate, audit, await v.step("now", _now))
         ref = await v.put(report, by=SYSTEM)
@@ -101,7 +108,8 @@ class IntegrateNode:
 
     async def _verify_again(self, v: Visit, tree: Tree, profile: SetupProfile) -> tuple[CommandRun, ...]:
         """On a moved base the project's tests and the beads' own commands must pass again."""
-        plan, beads = await v.get(SetupPlan), await v.get(Beads)
+        here = v.at("again")
+        plan, beads = await here.get(SetupPlan), await here.get(Beads)
         specs = _distinct([*plan.project_commands.test_full, *(c for b in beads.beads for c in b.test_commands)])
         if not specs:
             return ()
@@ -131,7 +139,8 @@ class IntegrateNode:
         await self.ground.clean(tree, head, inputs, "what the tests left behind")
 
     async def _conflict(self, v: Visit, description: str, criteria: Sequence[str], files: Sequence[str]) -> Outcome:
-        plan, beads = await v.get(SetupPlan), await v.get(Beads)
+        here = v.at("conflict")
+        plan, beads = await here.get(SetupPlan), await here.get(Beads)
         rework = with_rework(
             beads, v.ref, title="Bring the change onto the moved base", description=description,
             criteria=criteria, commands=plan.project_commands.test_full, files=files,

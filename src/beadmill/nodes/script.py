@@ -11,16 +11,17 @@ from beadmill.artifacts.setup import CommandRun
 from beadmill.domain.values import Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.nodes._config import ScriptConfig
-from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.nodes._ledger import book
 from beadmill.processes.spec import Batch
 from beadmill.proof.runs import how, run_of
+from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Worktrees
 
 
 class ScriptNode:
     spec = NodeSpec("script", ScriptConfig, frozenset({"ok", "failed"}))
 
-    def __init__(self, *, trees: Worktrees, ledger: BeadLedger) -> None:
+    def __init__(self, *, trees: Worktrees, ledger: Ledger) -> None:
         self.trees = trees
         self.ledger = ledger
 

@@ -12,13 +12,14 @@ from beadmill.artifacts.delivery import FinalTestReport, Review
 from beadmill.artifacts.prd import Prd
 from beadmill.artifacts.setup import CommandRun, SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
+from beadmill.domain.command import CommandSpec
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.nodes._config import NoConfig
 from beadmill.nodes._final_test import Final, FinalTest
 from beadmill.nodes._ground import Ground
-from beadmill.nodes._ledger import BeadLedger, book
+from beadmill.nodes._ledger import book
 from beadmill.nodes._material import diff_part, environment, part, ticket_part
 from beadmill.nodes._review import Reviewer
 from beadmill.nodes._rework import with_rework
@@ -27,6 +28,7 @@ from beadmill.processes.spec import Batch
 from beadmill.proof.prover import Changed, Prover
 from beadmill.proof.regress import regressions
 from beadmill.proof.runs import run_of, told
+from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 REVIEW_DIFF = 120_000  # characters of the patch that the reviewer is shown
@@ -50,7 +52,7 @@ class VerifyNode:
         writes=(FinalTestReport,),
     )
 
-    def __init__(self, *, trees: Worktrees, ledger: BeadLedger, briefs: Briefs) -> None:
+    def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.trees = trees
         self.ledger = ledger
         self.ground = Ground(trees, ledger)
@@ -62,10 +64,10 @@ class VerifyNode:
         await v.phase(Phase.RUNNING_FINAL_TEST)
         tree = await v.step("tree", self.ground.open, v)
         profile = await v.get(SetupProfile)
-        beads, prd = await v.get(Beads), await v.get(Prd)
+        beads, prd, plan = await v.get(Beads), await v.get(Prd), await v.get(SetupPlan)
         material = [ticket_part(v.work), part("prd", prd), part("beads", beads)]
         final = await self.final.write(v.at("final"), tree, profile, material)
-        suite = await self._suite(v, tree, profile)
+        suite = await self._suite(v, tree, plan.project_commands.test_full, profile)
         whole = await v.step("whole", self._whole, tree, profile.inputs_copied)
         report = _report(v, final, profile, suite, whole)
         review = await self.reviewer.review(v, tree, [*material, *_shown(report, whole)])
@@ -76,7 +78,6 @@ class VerifyNode:
         await v.step("book", self._book, v, report)
         if not problems:
             return Outcome("ok", made=(ref,), note=report.summary)
-        plan = await v.get(SetupPlan)
         rework = with_rework(
             beads, v.ref, title="Mend what the verification found", description=_told(report, problems),
             criteria=problems, commands=plan.project_commands.test_full or final.wrote.commands, files=whole.changed.paths,
@@ -84,9 +85,10 @@ class VerifyNode:
         made = await v.put(rework, by=SYSTEM)
         return Outcome("failed", made=(ref, made), note=problems[0])
 
-    async def _suite(self, v: Visit, tree: Tree, profile: SetupProfile) -> tuple[CommandRun, ...]:
+    async def _suite(
+        self, v: Visit, tree: Tree, specs: tuple[CommandSpec, ...], profile: SetupProfile
+    ) -> tuple[CommandRun, ...]:
         """The project's whole tests once more; what they leave behind goes out of the tree."""
-        specs = (await v.get(SetupPlan)).project_commands.test_full
         if not specs:
             return ()
         budget, env = timedelta(seconds=v.settings.build.command_s), environment(profile)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from beadmill.engine.port import Engine
 from beadmill.processes.contract import Sessions
 from beadmill.settings import Settings
 from beadmill.store.db import Store
+from beadmill.workspaces.worktrees import Worktrees
 
 
 class AgentCatalog(Protocol):
@@ -35,4 +36,5 @@ class Ports:
     sessions: Sessions
     agents: AgentCatalog
     kinds: Mapping[str, KindSpec]
+    trees: Worktrees = field(default_factory=Worktrees)
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)

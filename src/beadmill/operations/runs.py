@@ -12,8 +12,10 @@ from beadmill import sops
 from beadmill.domain.machine import RunState
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import Actor, Permission, VisitRef
+from beadmill.engine.port import Work
 from beadmill.errors import Conflict, Missing, Stale
 from beadmill.operations import _rows, views
+from beadmill.operations._rewind import rewind
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import once
@@ -21,8 +23,8 @@ from beadmill.operations.rules import require
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
 from beadmill.store.journal import gates as gate_journal
+from beadmill.store.journal import reruns, tokens
 from beadmill.store.journal import runs as journal
-from beadmill.store.journal import tokens
 
 
 async def listing(
@@ -262,9 +264,13 @@ async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str
     if row.state == RunState.ACTIVE:
         return await send_back(ports, run, node, actor=actor, comment=comment, key=key)
 
+    await ports.store.read(lambda conn: reruns.refuse(conn, run, _graph(conn, run), node))
+    kept = await ports.store.read(lambda conn: reruns.kept(conn, run, _graph(conn, run), node))
+    await rewind(ports, run, Work(**row.work), kept)
+
     def act(tx: Tx) -> str:
         new = _successor(tx.conn, run)
-        journal.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
+        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
         return new
 
     new = await _once(ports, key, "runs.rerun", {"run": run, "node": node}, actor=actor, act=act)

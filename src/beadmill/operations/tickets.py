@@ -268,6 +268,8 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
         workspace=str(ports.settings.workspace_root / row.short / row.key),
         branch=f"beadmill/{row.key}",
         base=project.base,
+        forge=project.forge,
+        remote=project.remote,
     )
     return _Plan(row, f"{row.key}-r{count + 1}", sop, settings, work)
 

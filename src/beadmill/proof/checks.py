@@ -11,7 +11,6 @@ from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import CommandResult
 from beadmill.proof.failures import cannot_start, same_failure
 
-
 MISSING = "the original cannot start"
 SAME = "the original fails the same way at the start commit"
 

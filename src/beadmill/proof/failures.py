@@ -10,7 +10,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NAMES = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        r"^FAILED (?P<name>.+?)(?: - .*)?$",  # pytest's summary
+        r"^FAILED (?P<name>[^\s(]+::.+?)(?: - .*)?$",  # pytest's summary
         r"^(?P<name>\S+::\S+) FAILED",  # pytest -v
         r"^(?:FAIL|ERROR): (?P<name>\w+ \((?!unittest\.loader)[\w.]+\))",  # unittest
         r"^\s*[✕✖×] (?P<name>.+?)(?: \(?\d[\d.]*\s?m?s\)?)?$",  # jest, vitest, node:test

@@ -92,9 +92,7 @@ class Prover:
             deletions=sum(len(file.removed) for file in files),
         )
 
-    async def _run(
-        self, v: Visit, name: str, claim: Claim, specs: Sequence[CommandSpec]
-    ) -> tuple[CommandResult, ...]:
+    async def _run(self, v: Visit, name: str, claim: Claim, specs: Sequence[CommandSpec]) -> tuple[CommandResult, ...]:
         if not specs:
             return ()
         budget = timedelta(seconds=v.settings.build.command_s)

@@ -38,5 +38,9 @@ def verdict(results: Sequence[CommandResult]) -> RedOnBase:
         return RedOnBase(result="proved", tests=named, detail=f"{len(named)} fail without the change", runs=runs)
     if any(cannot_start(r) for r in failed):
         return RedOnBase(result="not_applicable", detail="the command cannot start without the change", runs=runs)
-    why = "the tests cannot load" if any(missing_code(r.output) for r in failed) else f"no test is named ({how(failed[0])})"
+    why = (
+        "the tests cannot load"
+        if any(missing_code(r.output) for r in failed)
+        else f"no test is named ({how(failed[0])})"
+    )
     return RedOnBase(result="absent", detail=f"without the change {why}", runs=runs)

@@ -45,7 +45,7 @@ def parse(text: str, *, name: str) -> CommentedMap:
         place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
         raise invalid(name, f"not YAML: {error.problem or error.context}", place) from error
     except (YAMLError, ValueError) as error:
-        raise invalid(name, f"not YAML: {error}", Place(1, 1)) from error
+        raise invalid(name, f"not YAML: {str(error).splitlines()[0]}", Place(1, 1)) from error
     if not isinstance(tree, CommentedMap):
         raise invalid(name, "an SOP is a mapping with title, start, nodes and edges", Place(1, 1))
     return tree
@@ -86,6 +86,8 @@ class _Plain:
         self.left -= 1
         if self.left < 0:
             raise ValueError(f"more than {MAX_NODES} values")
+        if isinstance(node, CommentedMap | CommentedSeq) and node.tag.value:
+            raise ValueError(f"{node.tag.value} is not a plain value")
         if isinstance(node, CommentedMap):
             return {str(key): self.value(item) for key, item in node.items()}
         if isinstance(node, CommentedSeq):

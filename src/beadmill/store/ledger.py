@@ -1,15 +1,16 @@
-"""Ledger and Changes: what nodes write through, one commit a call."""
+"""Ledger, Changes and Facts: what nodes read and write of the run's books, one commit a call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from beadmill.domain.bead import Attempt
+from beadmill.domain.change import Change
 from beadmill.domain.ended import CommandResult
 from beadmill.domain.machine import AttemptState
-from beadmill.domain.values import Json, VisitRef
+from beadmill.domain.values import Json, RunId, VisitRef
 from beadmill.store.db import Store
-from beadmill.store.journal import attempts, changes
+from beadmill.store.journal import attempts, changes, facts
 
 
 class Ledger:
@@ -29,7 +30,7 @@ class Ledger:
 
     async def finish(
         self,
-        run: str,
+        run: RunId,
         bead: str,
         n: int,
         *,
@@ -38,24 +39,27 @@ class Ledger:
         note: str = "",
         proof: Mapping[str, Json] | None = None,
         sessions: Sequence[str] = (),
-    ) -> bool:
-        return await self._store.write(
+    ) -> None:
+        """Raises Conflict when the attempt already ended in another way."""
+        await self._store.write(
             lambda tx: attempts.finish(
                 tx, run, bead, n, state=state, end_commit=end_commit, note=note, proof=proof, sessions=sessions
             )
         )
 
-    async def notes(self, run: str, bead: str, bead_sha: str) -> tuple[str, ...]:
+    async def notes(self, run: RunId, bead: str, bead_sha: str) -> tuple[str, ...]:
         return await self._store.read(lambda conn: attempts.notes(conn, run, bead, bead_sha))
 
-    async def attempts(self, run: str) -> tuple[Attempt, ...]:
+    async def attempts(self, run: RunId) -> tuple[Attempt, ...]:
         return await self._store.read(lambda conn: attempts.listed(conn, run))
 
     async def check(
         self, run: str, visit: str | VisitRef, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
     ) -> None:
         await self._store.write(
-            lambda tx: attempts.check(tx, run, str(visit), bead=bead, purpose=purpose, result=result, commit=commit, key=key)
+            lambda tx: attempts.check(
+                tx, run, str(visit), bead=bead, purpose=purpose, result=result, commit=commit, key=key
+            )
         )
 
 
@@ -65,23 +69,33 @@ class Changes:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def put(
-        self, run: str, *, forge: str, number: int, url: str, branch: str, base: str, head: str, state: str
-    ) -> None:
-        await self._store.write(
-            lambda tx: changes.put(
-                tx, run, forge=forge, number=number, url=url, branch=branch, base=base, head=head, state=state
-            )
-        )
+    async def put(self, run: RunId, change: Change, *, forge: str) -> None:
+        await self._store.write(lambda tx: changes.put(tx, run, change, forge=forge))
 
-    async def decide(self, run: str, decision: str) -> str:
+    async def decide(self, run: RunId, decision: changes.Decision) -> changes.Decision:
         return await self._store.write(lambda tx: changes.decide(tx, run, decision))
 
-    async def undecide(self, run: str) -> None:
-        await self._store.write(lambda tx: changes.undecide(tx, run))
+    async def withdraw(self, run: RunId, decision: changes.Decision) -> None:
+        await self._store.write(lambda tx: changes.withdraw(tx, run, decision))
 
-    async def merged(self, run: str, sha: str) -> None:
+    async def merged(self, run: RunId, sha: str) -> None:
         await self._store.write(lambda tx: changes.settle(tx, run, "merged", merge_sha=sha))
 
-    async def closed(self, run: str) -> None:
+    async def closed(self, run: RunId) -> None:
         await self._store.write(lambda tx: changes.settle(tx, run, "closed"))
+
+
+class Facts:
+    """What only the journal knows of a run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def approved(self, run: RunId, kind: str) -> str:
+        return await self._store.read(lambda conn: facts.approved(conn, run, kind))
+
+    async def place(self, run: RunId) -> str:
+        return await self._store.write(lambda tx: facts.place(tx, run))
+
+    async def cost(self, run: RunId) -> facts.Cost:
+        return await self._store.read(lambda conn: facts.cost(conn, run))

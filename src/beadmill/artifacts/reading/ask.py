@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from beadmill.artifacts.reading.shape import Context, Unfit
-from beadmill.artifacts.reading.tree import Tree
+from beadmill.artifacts.reading.shape import Context
+from beadmill.artifacts.reading.tree import Tree, Unfit
 
 V = TypeVar("V")
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
-from beadmill.artifacts.reading.tree import Branch, Tree
+from beadmill.artifacts.reading.tree import Branch, Rows, Tree, Unfit
 from beadmill.domain.command import CommandSpec
 
 Aliases = Mapping[str, tuple[str, ...]]  # field name → other spellings, for every model of the document
@@ -21,13 +21,14 @@ Aliases = Mapping[str, tuple[str, ...]]  # field name → other spellings, for e
 class Fit:
     aliases: Aliases
     notes: Notes
+    elsewhere: frozenset[str] = frozenset()  # squashed field names of all parts of the document
     _keys: dict[type[BaseModel], dict[str, str]] = field(default_factory=dict)
 
     def model(self, model: type[BaseModel], value: Tree, path: str = "") -> Tree:
         """Keys of ``model`` in its own spelling. Precedence is fixed: own name, then aliases in their order."""
         if not isinstance(value, dict):
             return value
-        taken = self._match(model, value, path)
+        taken = self._match(model, self._nest(model, value, path), path)
         out: dict[str, Tree] = {}
         for name, info in model.model_fields.items():
             if name not in taken:
@@ -44,7 +45,7 @@ class Fit:
         for key in value:
             name = known.get(squash(key))
             if name is None:
-                self.notes.dropped("unknown key left out", f"{path}.{key}".lstrip("."))
+                self._unknown(key, value[key], path)
                 continue
             rank = self._rank(name, key)
             if name not in found or rank < found[name][0]:
@@ -53,6 +54,27 @@ class Fit:
             if key != name and squash(key) != squash(name):
                 self.notes.cleaned("key renamed", f"{path}.{key} → {name}".lstrip("."))
         return {name: value[key] for name, (_, key) in found.items()}
+
+    def _unknown(self, key: str, value: Tree, path: str) -> None:
+        """A key of another part of the document that holds a list or mapping is in the wrong place, not superfluous."""
+        where = f"{path}.{key}".lstrip(".")
+        if value and not isinstance(value, str) and squash(key) in self.elsewhere:
+            raise Unfit(f"{where}: this key belongs to another part of the document")
+        self.notes.dropped("unknown key left out", where)
+
+    def _nest(self, model: type[BaseModel], value: dict[str, Tree], path: str) -> dict[str, Tree]:
+        """``guidance:`` with nothing under it and its keys beside it: the keys go under it."""
+        known = self.keys(model)
+        for key in [k for k, v in value.items() if v is None and squash(k) in known]:
+            inner = plain(model.model_fields[known[squash(key)]].annotation)
+            if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+                continue
+            below = [k for k in value if squash(k) not in known and squash(k) in self.keys(inner)]
+            if below:
+                self.notes.fixed("keys moved under the key they belong to", f"{path}.{key}".lstrip("."))
+                kept = {k: v for k, v in value.items() if k not in below}
+                value = kept | {key: {k: value[k] for k in below}}
+        return value
 
     def _rank(self, name: str, key: str) -> int:
         if key == name:
@@ -74,7 +96,7 @@ class Fit:
         return self._keys[model]
 
     def value(self, annotation: Any, value: Tree, path: str) -> Tree:
-        kind = _plain(annotation)
+        kind = plain(annotation)
         if value is None:
             return [] if get_origin(kind) is tuple else None
         if kind is str:
@@ -102,7 +124,7 @@ class Fit:
         return text
 
     def _list(self, inner: Any, value: Tree, path: str) -> Tree:
-        kind = _plain(inner)
+        kind = plain(inner)
         if isinstance(value, dict):
             value = self._list_of_mapping(kind, value, path)
         elif not isinstance(value, list):
@@ -131,16 +153,11 @@ class Fit:
 
 
 def flat(value: Tree) -> str | None:
-    """One text for a mapping or list of scalars that was meant as a sentence or as lines; None = not flat."""
+    """The text that a mapping or list was written as, or its scalars line by line; None = it cannot be one text."""
     if isinstance(value, str):
         return value
-    if (
-        isinstance(value, Branch)
-        and value.source
-        and len(value) == 1
-        and all(isinstance(v, str) for v in value.values())
-    ):
-        return value.source if all(v in value.source for v in value.values()) else _pair(*next(iter(value.items())))
+    if isinstance(value, (Branch, Rows)) and value.span is not None:
+        return value.span.written()
     if isinstance(value, dict) and value and all(v is None or isinstance(v, str) for v in value.values()):
         return "\n".join(_pair(k, v) for k, v in value.items())
     if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
@@ -152,12 +169,12 @@ def _pair(key: str, value: str | None) -> str:
     return f"{key}: {value}" if value else f"{key}:"
 
 
-def _plain(annotation: Any) -> Any:
+def plain(annotation: Any) -> Any:
     """Without Annotated and without ``| None``."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        return _plain(get_args(annotation)[0])
+        return plain(get_args(annotation)[0])
     if origin in (Union, types.UnionType):
         rest = [a for a in get_args(annotation) if a is not type(None)]
-        return _plain(rest[0]) if len(rest) == 1 else annotation
+        return plain(rest[0]) if len(rest) == 1 else annotation
     return annotation

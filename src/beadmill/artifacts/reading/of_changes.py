@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -13,7 +13,8 @@ from beadmill.artifacts.diff import changes as real_changes
 from beadmill.artifacts.reading.ask import given, names, need, twice
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.replies import ChangeReply, Refined, Revised
-from beadmill.artifacts.reading.shape import Context, Unfit
+from beadmill.artifacts.reading.shape import Context
+from beadmill.artifacts.reading.tree import Unfit
 
 D = TypeVar("D", bound=Document)
 Check = Callable[[D, Context, Notes], D]
@@ -45,7 +46,7 @@ def revised(model: type[D], check: Check[D]) -> Callable[[Any, Context, Notes], 
 
 
 def _document(model: type[D], reply: BaseModel) -> D:
-    return model.model_construct(**{name: getattr(reply, name) for name in model.model_fields})
+    return cast("D", model.model_construct(**{name: getattr(reply, name) for name in model.model_fields}))
 
 
 def _changes(model: type[D], document: D, reply: BaseModel, context: Context, notes: Notes) -> tuple[Change, ...]:

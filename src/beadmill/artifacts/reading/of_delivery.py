@@ -7,8 +7,8 @@ from beadmill.artifacts.reading.ask import count, names, need, outside, rows, tw
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.replies import Audit, Text
-from beadmill.artifacts.reading.shape import Context, Shape, Unfit
-from beadmill.artifacts.reading.tree import Tree
+from beadmill.artifacts.reading.shape import Context, Shape
+from beadmill.artifacts.reading.tree import Tree, Unfit
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import SetupPlan
 

@@ -10,8 +10,8 @@ from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.of_changes import refined
 from beadmill.artifacts.reading.replies import Refined, with_changes
-from beadmill.artifacts.reading.shape import Context, Shape, Unfit
-from beadmill.artifacts.reading.tree import Tree
+from beadmill.artifacts.reading.shape import Context, Shape
+from beadmill.artifacts.reading.tree import Tree, Unfit
 
 PHASES = ("Foundation", "Structure", "Assembly")
 FINAL = "QFF1"

@@ -41,7 +41,8 @@ def check_prd(value: Prd, _context: Context, _notes: Notes) -> Prd:
     stories = [story for epic in value.epics for story in epic.user_stories]
     ids = [epic.id for epic in value.epics] + [story.id for story in stories]
     wrong = [f"the id {one!r} is there twice" for one in twice(ids)]
-    wrong += [f"{item.id}: the title is empty" for item in (*value.epics, *stories) if not item.title.strip()]
+    titles = [(e.id, e.title) for e in value.epics] + [(s.id, s.title) for s in stories]
+    wrong += [f"{name}: the title is empty" for name, title in titles if not title.strip()]
     wrong += [] if value.product.problem_statement.strip() else ["product.problem_statement: empty"]
     need(wrong)
     return value

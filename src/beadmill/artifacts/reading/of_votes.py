@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import cast
 
 from beadmill.artifacts.council import ScoreLine
 from beadmill.artifacts.reading.ask import names, need
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.replies import CategoryScores, Votes
-from beadmill.artifacts.reading.shape import Context, Shape, Unfit
-from beadmill.artifacts.reading.tree import Tree
-from beadmill.artifacts.rubric import RUBRICS, Domain
+from beadmill.artifacts.reading.shape import Context, Shape
+from beadmill.artifacts.reading.tree import Tree, Unfit
+from beadmill.artifacts.rubric import RUBRICS
 
 _TOTAL = frozenset({"totalscore", "total", "sum", "overall", "score"})
 _REASON = frozenset({"reason", "rationale", "why", "comment", "justification"})
@@ -24,7 +23,7 @@ def _rubric(context: Context) -> tuple[str, ...]:
     """``rubric``, else the rubric of ``domain``, else none known."""
     domain = context.get("domain")
     given = names(context, "rubric")
-    return given or (RUBRICS[cast("Domain", domain)] if domain in RUBRICS else ())
+    return given or (next((names_ for key, names_ in RUBRICS.items() if key == domain), ()))
 
 
 def _prepare(tree: Tree, context: Context, notes: Notes) -> Tree:

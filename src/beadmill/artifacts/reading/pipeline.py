@@ -14,8 +14,9 @@ from beadmill.artifacts.reading.clean import clean, echoes
 from beadmill.artifacts.reading.fit import Fit
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.parse import parse
-from beadmill.artifacts.reading.shape import Context, Failure, Reading, Shape, Unfit
-from beadmill.artifacts.reading.tree import BadText, Tree, Work, text_of
+from beadmill.artifacts.reading.shape import Context, Failure, Reading, Shape
+from beadmill.artifacts.reading.tree import BadText, Tree, Unfit, Work, text_of
+from beadmill.artifacts.reading.vocabulary import vocabulary
 
 T = TypeVar("T")
 _WRAPPERS = frozenset({"output", "result", "data", "document", "artifact", "response", "reply", "answer", "content"})
@@ -78,11 +79,16 @@ def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes) -> _Try:
     found = find(text, tag=shape.tag, keys=_top_keys(shape))
     ends = bool(shape.end_tag) and any(True for _ in tags(text, shape.end_tag))
     best = _Try(0, failure="parse", error="no document found in the reply", notes=notes.all())
+    readable: set[int] = set()  # candidates that parse: repairs have nothing to do there
     for repair in (False, True):
         for at, one in enumerate(found):
+            if at in readable:
+                continue
             attempt = _candidate(shape, one, ctx, Notes(*notes.all()), work, repair=repair)
+            if attempt.step > 0:
+                readable.add(at)
             if attempt.step == 3:
-                return _only_one(shape, attempt, one, found[at + 1 :], ctx, work)
+                return _only_one(shape, attempt, one, others=found[at + 1 :], ctx=ctx, work=work)
             if attempt.step > best.step or best.error.startswith("no document"):
                 best = attempt
         if ends and shape.finish is not None:
@@ -94,7 +100,8 @@ def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, wo
     if one.title:
         notes.fixed(one.title)
     try:
-        tree = parse(one.text, form=shape.form, work=work, notes=notes, keys=_top_keys(shape), repair=repair)
+        words = vocabulary(shape)
+        tree = parse(one.text, form=shape.form, work=work, notes=notes, words=words, repair=repair)
     except BadText as error:
         cut = error.cut and (one.open_ended or one.origin in ("raw", "json", "key"))
         failure: Failure = "truncated" if cut else "parse"
@@ -105,7 +112,7 @@ def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, wo
 
 
 def _only_one(
-    shape: Shape[Any], won: _Try, winner: Candidate, others: tuple[Candidate, ...], ctx: Context, work: Work
+    shape: Shape[Any], won: _Try, winner: Candidate, *, others: tuple[Candidate, ...], ctx: Context, work: Work
 ) -> _Try:
     """Two blocks that both satisfy the schema and differ are an ambiguity: the model must say which it means."""
     if winner.origin not in ("fence", "tag"):
@@ -122,7 +129,7 @@ def _only_one(
 
 
 def _top_keys(shape: Shape[Any]) -> frozenset[str]:
-    return frozenset(Fit(shape.aliases, Notes()).keys(shape.model))
+    return vocabulary(shape).top
 
 
 def _without_last(shape: Shape[Any], tree: Tree, notes: Notes) -> Tree:
@@ -139,9 +146,10 @@ def _accept(shape: Shape[Any], tree: Tree, ctx: Context, notes: Notes) -> _Try:
     try:
         tree = shape.prepare(_unwrap(shape, tree, notes), ctx, notes)
         if not isinstance(tree, dict) or not _ours(shape, tree):
-            wanted = ", ".join(list(shape.model.model_fields)[:6])
-            return _Try(1, failure="validation", error=f"not the wanted document (keys: {wanted} …)", notes=notes.all())
-        fitted = Fit(shape.aliases, notes).model(shape.model, tree)
+            wanted = ", ".join([name for name in shape.model.model_fields if name not in shape.owned][:6])
+            error = f"no document with these keys in the reply: {wanted} …"
+            return _Try(1, failure="validation" if isinstance(tree, dict) else "parse", error=error, notes=notes.all())
+        fitted = Fit(shape.aliases, notes, vocabulary(shape).fields).model(shape.model, tree)
         fitted = shape.normalise(_without_owned(shape, fitted, notes), ctx, notes)
         value = shape.check(shape.model.model_validate(fitted), ctx, notes)
     except ValidationError as error:
@@ -175,6 +183,7 @@ def _unwrap(shape: Shape[Any], tree: Tree, notes: Notes) -> Tree:
         notes.fixed("container removed", inner[0][0])
         tree = inner[0][1]
     if isinstance(tree, list) and len(tree) == 1 and isinstance(tree[0], dict) and _is_root(shape, tree[0]):
+        notes.fixed("list of one document removed")
         tree = tree[0]
     if isinstance(tree, list) and shape.root:
         if shape.form != "jsonl":
@@ -185,7 +194,9 @@ def _unwrap(shape: Shape[Any], tree: Tree, notes: Notes) -> Tree:
 
 def _is_root(shape: Shape[Any], item: dict[str, Tree]) -> bool:
     """A list of one that holds the whole document: ``[{beads: […]}]``."""
-    return bool(shape.root) and any(squash(k) == squash(shape.root) and isinstance(v, list) for k, v in item.items())
+    if not shape.root:
+        return _ours(shape, item)
+    return any(squash(k) == squash(shape.root) and isinstance(v, list) for k, v in item.items())
 
 
 def told(error: ValidationError) -> str:

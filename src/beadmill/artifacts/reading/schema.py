@@ -34,7 +34,7 @@ def strict_schema(
     reading, which checks them anyway."""
     raw = model.model_json_schema(by_alias=True, mode="validation")
     defs = {key: _strict(value) for key, value in raw.pop("$defs", {}).items()}
-    out = _strict(raw, leave_out)
+    out: dict[str, Any] = _strict(raw, leave_out)
     if name == "votes":
         _votes(out, defs, context)
     used = _reachable(out, defs)

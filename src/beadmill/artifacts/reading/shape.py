@@ -21,10 +21,6 @@ Failure = Literal["", "empty", "echo", "parse", "validation", "truncated"]
 Form = Literal["yaml", "json", "jsonl", "text"]
 
 
-class Unfit(ValueError):
-    """A document that parses and cannot be accepted. The text goes into the re-ask."""
-
-
 def _same(tree: Tree, _context: Context, _notes: Notes) -> Tree:
     return tree
 
@@ -33,7 +29,7 @@ def _whole(value: Any, _context: Context, _notes: Notes) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shape(Generic[T]):
     """``model`` is what the model writes; ``check`` turns it into ``T`` or raises Unfit.
 

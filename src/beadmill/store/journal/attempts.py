@@ -11,6 +11,7 @@ from beadmill.domain.bead import Attempt
 from beadmill.domain.ended import CommandResult
 from beadmill.domain.machine import AttemptState
 from beadmill.domain.values import Event, Json
+from beadmill.errors import Conflict
 from beadmill.store import tables
 from beadmill.store.blobs import insert_ignore
 from beadmill.store.db import Tx
@@ -62,7 +63,7 @@ def finish(
     proof: Mapping[str, Json] | None = None,
     sessions: Sequence[str] = (),
 ) -> bool:
-    """Only from open; False when it was finished already (the first finish stands)."""
+    """Only from open. False when it was finished this way already; raises Conflict when it ended in another way."""
     query = sa.update(a).where(a.c.run_id == run, a.c.bead == bead, a.c.n == n, a.c.state == AttemptState.OPEN)
     values = {
         "state": state,
@@ -73,6 +74,9 @@ def finish(
         "ended": tx.now,
     }
     if tx.run(query.values(**values)).rowcount != 1:
+        was = tx.run(sa.select(a.c.state).where(a.c.run_id == run, a.c.bead == bead, a.c.n == n)).scalar()
+        if was != state:
+            raise Conflict(f"Attempt {n} at {bead} already ended: {was}", code="ATTEMPT_ENDED")
         return False
     tx.emit(
         Event(f"bead.{state}", {"bead": bead, "attempt": n, "commit": end_commit}),

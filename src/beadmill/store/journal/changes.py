@@ -2,47 +2,57 @@
 
 from __future__ import annotations
 
+from typing import Literal, cast
+
 import sqlalchemy as sa
 
+from beadmill.domain.change import Change
 from beadmill.domain.values import Event
-from beadmill.errors import Conflict
+from beadmill.errors import NotFound
 from beadmill.store import tables
 from beadmill.store.blobs import insert_ignore
 from beadmill.store.db import Tx
 from beadmill.store.journal import moves
 
+Decision = Literal["merge", "close"]
 c = tables.changes
 
 
-def put(tx: Tx, run: str, *, forge: str, number: int, url: str, branch: str, base: str, head: str, state: str) -> None:
+def put(tx: Tx, run: str, change: Change, *, forge: str) -> None:
     values = {
         "forge": forge,
-        "number": number,
-        "url": url,
-        "branch": branch,
-        "base": base,
-        "head": head,
-        "state": state,
+        "number": change.ref.number,
+        "url": change.url,
+        "branch": change.branch,
+        "base": change.base,
+        "head": change.head,
+        "state": change.status,
     }
     if not insert_ignore(tx, c, run_id=run, **values):
         tx.run(sa.update(c).where(c.c.run_id == run).values(**values))
     tx.emit(
-        Event("change.put", {"number": number, "head": head, "state": state}), run=run, ticket=moves.ticket_key(tx, run)
+        Event("change.put", {"number": change.ref.number, "head": change.head, "state": change.status}),
+        run=run,
+        ticket=moves.ticket_key(tx, run),
     )
 
 
-def decide(tx: Tx, run: str, decision: str) -> str:
-    """Recorded before the act: merge or close, never both. Raises Conflict when the other one was decided."""
+def decide(tx: Tx, run: str, decision: Decision) -> Decision:
+    """Recorded before the act: merge or close, never both. Returns the one that holds, which may be the opposite.
+
+    Raises NotFound when the run has no change.
+    """
     tx.run(sa.update(c).where(c.c.run_id == run, c.c.decision.is_(None)).values(decision=decision))
     fenced = tx.run(sa.select(c.c.decision).where(c.c.run_id == run)).scalar()
-    if fenced != decision:
-        raise Conflict(f"It was already decided to {fenced} this change", code="DECISION_FENCED")
-    return decision
+    if fenced is None:
+        raise NotFound("This run has no change yet", code="NO_CHANGE")
+    return cast("Decision", fenced)
 
 
-def undecide(tx: Tx, run: str) -> None:
-    """The act was refused before anything happened outside: the person may decide anew."""
-    tx.run(sa.update(c).where(c.c.run_id == run, c.c.merge_sha.is_(None)).values(decision=None))
+def withdraw(tx: Tx, run: str, decision: Decision) -> None:
+    """The act provably did not happen: the person may decide anew."""
+    query = sa.update(c).where(c.c.run_id == run, c.c.decision == decision, c.c.merge_sha.is_(None))
+    tx.run(query.values(decision=None))
 
 
 def settle(tx: Tx, run: str, state: str, *, merge_sha: str | None = None) -> None:

@@ -24,7 +24,14 @@ def take(tx: Tx, kind: str, resource: str, holder: str, *, limit: int, host: str
 
 
 def free(tx: Tx, holder: str) -> None:
-    """The places go back, and whoever waits for one may try again."""
-    gone = tx.run(sa.delete(ls).where(ls.c.holder == holder).returning(ls.c.kind, ls.c.resource)).all()
-    for row in gone:
+    """All places of a holder go back, and whoever waits for one may try again."""
+    _wake(tx, sa.delete(ls).where(ls.c.holder == holder))
+
+
+def give_back(tx: Tx, kind: str, holder: str) -> None:
+    _wake(tx, sa.delete(ls).where(ls.c.holder == holder, ls.c.kind == kind))
+
+
+def _wake(tx: Tx, gone: sa.Delete) -> None:
+    for row in tx.run(gone.returning(ls.c.kind, ls.c.resource)).all():
         moves.woken(tx, "lease", f"{row.kind}/{row.resource}:", prefix=True)

@@ -56,7 +56,7 @@ def start(
     data = {"sop": sop, **({"parent": parent} if parent else {})}
     tx.emit(Event("run.started", data), run=run, ticket=moves.ticket_key(tx, run), actor=actor)
     if parent is None:
-        tokens.start(tx, run, begin(graph).start)
+        tokens.start(tx, run, graph, begin(graph).start)
     moves.project(tx, run, actor=actor)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from beadmill.domain import flow
 from beadmill.domain.flow import Key, Moves, Past, Start
-from beadmill.domain.machine import VisitState
+from beadmill.domain.machine import VisitState, first_phase
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import SYSTEM, Actor, Event, RunId, VisitRef
 from beadmill.errors import Conflict, NotFound, Refused
@@ -23,9 +24,9 @@ def visit_id(run: str, key: Key) -> str:
     return str(VisitRef(RunId(run), *key))
 
 
-def past(tx: Tx, run: str) -> tuple[Past, ...]:
+def past(conn: Connection, run: str) -> tuple[Past, ...]:
     """The run's whole history as the token machine reads it."""
-    rows = tx.run(sa.select(v).where(v.c.run_id == run).order_by(v.c.created, v.c.n)).mappings()
+    rows = conn.execute(sa.select(v).where(v.c.run_id == run).order_by(v.c.created, v.c.n)).mappings()
     return tuple(
         Past(row["node"], row["n"], VisitState(row["state"]), row["outcome"] or "", _keys(row["came_from"]))
         for row in rows
@@ -37,7 +38,9 @@ def _keys(ids: Sequence[str]) -> tuple[Key, ...]:
     return tuple((ref.node, ref.n) for ref in refs)
 
 
-def start(tx: Tx, run: str, starts: Sequence[Start], *, after: Sequence[str] = (), comment: str = "") -> None:
+def start(
+    tx: Tx, run: str, graph: Graph, starts: Sequence[Start], *, after: Sequence[str] = (), comment: str = ""
+) -> None:
     """Inserts the visits; with ``after`` they wait until the engine has proven those visits stopped."""
     for one in starts:
         visit = visit_id(run, (one.node, one.n))
@@ -49,6 +52,7 @@ def start(tx: Tx, run: str, starts: Sequence[Start], *, after: Sequence[str] = (
                 n=one.n,
                 activation=1,
                 comment=comment,
+                phase=first_phase(graph.nodes[one.node].kind),
                 created=tx.now,
                 state=VisitState.PARKED if after else VisitState.READY,
                 came_from=[visit_id(run, k) for k in one.came_from],
@@ -75,12 +79,12 @@ def close_visit(tx: Tx, visit: str, to: VisitState) -> bool:
     return VisitState(row.state).open
 
 
-def apply(tx: Tx, run: str, found: Moves, *, comment: str = "") -> tuple[str, ...]:
+def apply(tx: Tx, run: str, graph: Graph, found: Moves, *, comment: str = "") -> tuple[str, ...]:
     """Carries out what the token machine said. Returns visits that were open and must be proven stopped."""
     stopping = tuple(
         visit for visit in (visit_id(run, k) for k in found.supersede) if close_visit(tx, visit, VisitState.SUPERSEDED)
     )
-    start(tx, run, found.start, after=stopping, comment=comment)
+    start(tx, run, graph, found.start, after=stopping, comment=comment)
     return stopping
 
 
@@ -94,7 +98,7 @@ def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor:
         raise Conflict(f"The run has ended: {row['state']}", code="RUN_ENDED", next="rerun it from that node")
     if node not in graph.nodes:
         raise NotFound(f"The SOP has no node {node}", code="NODE_NOT_FOUND")
-    history = past(tx, run)
+    history = past(tx.conn, run)
     if not any(p.node == node for p in history):
         raise Conflict(f"{node} was not reached yet", code="NODE_NOT_REACHED")
     if sealed := flow.sealed_by(graph, history, node):
@@ -104,7 +108,7 @@ def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor:
             kept="nothing was changed",
             next=f"rerun from {node} instead: that is a new run",
         )
-    stopping = apply(tx, run, flow.send_back(graph, history, node), comment=comment)
+    stopping = apply(tx, run, graph, flow.send_back(graph, history, node), comment=comment)
     tx.emit(
         Event("run.sent_back", {"node": node, "comment": comment}),
         run=run,

@@ -12,9 +12,9 @@ from beadmill.domain.machine import Hold, Phase, RunState, VisitState
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import SYSTEM, Event, GateKind, GateRequest, Json, Outcome
 from beadmill.errors import Blocked, Superseded
-from beadmill.store import tables
+from beadmill.store import blobs, tables
 from beadmill.store.db import Tx
-from beadmill.store.journal import gates, moves, runs, tokens
+from beadmill.store.journal import facts, gates, moves, runs, tokens
 
 r, v, w, s, ls = tables.runs, tables.visits, tables.waits, tables.sessions, tables.leases
 
@@ -65,6 +65,8 @@ def park(tx: Tx, visit: str, owner: str, waits: Iterable[Wait], *, phase: Phase 
         tx, visit, VisitState.PARKED, owner=owner, wake_at=min((x.at for x in wanted if x.at is not None), default=None)
     )
     run = run_of(tx, visit)
+    if phase is Phase.WAITING_PR_REVIEW:
+        facts.leave(tx, run)
     for one in wanted:
         tx.run(sa.insert(w).values(visit_id=visit, kind=one.kind, key=one.key, at=one.at))
     if any(_happened(tx, run, one) for one in wanted):
@@ -117,11 +119,14 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
         visit=visit,
         ticket=ticket,
     )
-    found = flow.advance(graph, tokens.past(tx, row.run_id), (row.node, row.n), outcome.edge)
+    found = flow.advance(graph, tokens.past(tx.conn, row.run_id), (row.node, row.n), outcome.edge)
     if found.exhausted is not None:
         _exhausted(tx, visit, found.exhausted.target, found.exhausted.max_visits)
     else:
-        tokens.apply(tx, row.run_id, found, comment=outcome.note)
+        tokens.apply(tx, row.run_id, graph, found, comment=outcome.note if found.supersede else "")
+        if (row.node, row.n) in found.supersede:  # a way back: what it says is to be done must outlive this visit
+            for one in found.start:
+                blobs.hand_on(tx, outcome.made, to=tokens.visit_id(row.run_id, (one.node, one.n)))
         if found.ended:
             runs.end(tx, row.run_id, RunState.CLOSED if outcome.edge == "closed" else RunState.COMPLETED, actor=SYSTEM)
     moves.project(tx, row.run_id)
@@ -135,7 +140,7 @@ def _exhausted(tx: Tx, visit: str, target: str, limit: int) -> None:
         visit,
         Blocked(
             "REWORK_LIMIT_REACHED",
-            f"{target} was already visited {limit} times",
+            f"The way back to {target} is used up: it gives up after {limit} visits",
             kept="everything that was made",
             next=f"look at the reasons, then send back to {target} once more, or cancel",
         ),

@@ -1,0 +1,202 @@
+"""Pull request: evidence in its text, a draft on the forge, a person's merge or close (reference §9.5, §9.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from beadmill.artifacts.beads import Beads
+from beadmill.artifacts.delivery import (
+    BeadEvidence,
+    FinalTestReport,
+    IntegrationReport,
+    MergeReport,
+    PullRequestReport,
+    PullRequestText,
+)
+from beadmill.artifacts.prd import Prd
+from beadmill.artifacts.reading.shapes import PULL_REQUEST
+from beadmill.artifacts.setup import SetupPlan
+from beadmill.briefs import Briefs, PartText
+from beadmill.domain.machine import AttemptState, Phase
+from beadmill.domain.values import SYSTEM, Access, ArtifactRef, Brief, GateAnswer, GateKind, GateRequest, Outcome
+from beadmill.engine.port import NodeSpec, Visit, Work
+from beadmill.engine.structured import structured
+from beadmill.errors import Blocked, TurnFailed
+from beadmill.forges.contract import Forge
+from beadmill.nodes._config import NoConfig
+from beadmill.nodes._material import diff_part, part, ticket_part
+from beadmill.nodes._pr_body import Dossier, body, fallback
+from beadmill.nodes._publish import Published, Publisher, Settled
+from beadmill.nodes._rework import with_rework
+from beadmill.nodes._seating import implementer
+from beadmill.processes.spec import AgentTask
+from beadmill.store.journal.facts import Cost
+from beadmill.store.ledger import Changes, Facts
+from beadmill.workspaces.worktrees import Tree, Worktrees
+
+TEXT_TIME = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the ledger and git say about the change. ``proofs`` is bead id → evidence without command output."""
+
+    proofs: Mapping[str, BeadEvidence]
+    cost: Cost
+    diff: str
+
+
+class PullRequestNode:
+    spec = NodeSpec(
+        "pull_request",
+        NoConfig,
+        frozenset({"merged", "closed", "changes_requested", "checks_failed"}),
+        reads=(Beads, Prd, SetupPlan, FinalTestReport, IntegrationReport),
+        writes=(PullRequestReport, MergeReport),
+    )
+
+    def __init__(
+        self, *, trees: Worktrees, briefs: Briefs, forge: Callable[[Work], Forge], changes: Changes, facts: Facts
+    ) -> None:
+        self.trees = trees
+        self.briefs = briefs
+        self.facts = facts
+        self.publisher = Publisher(trees, forge, changes)
+
+    async def visit(self, v: Visit, _cfg: NoConfig, /) -> Outcome:
+        await v.phase(Phase.CREATING_PULL_REQUEST)
+        tree = await v.step("tree", self._open, v)
+        integration = await v.get(IntegrationReport)
+        seen = await v.step("seen", self._seen, v, tree, integration)
+        dossier = await self._dossier(v, integration, seen)
+        title = f"{v.work.key}: {dossier.text.title}"
+        published = await v.step("publish", self.publisher.publish, v.ref.run, v.work, tree, title, body(dossier))
+        shows = (
+            await v.put(_report(tree, published, body(dossier)), by=SYSTEM),
+            await v.put(integration, by=SYSTEM),
+        )
+        await v.phase(Phase.WAITING_PR_REVIEW)
+        return await self._decide(v, tree, published, shows)
+
+    async def _open(self, v: Visit) -> Tree:
+        work = v.work
+        return await self.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
+
+    async def _seen(self, v: Visit, tree: Tree, integration: IntegrationReport) -> Seen:
+        landed = {a.bead: a.proof for a in await v.attempts() if a.state is AttemptState.DONE}
+        diff = await self.trees.diff(tree, integration.merge_base, integration.candidate_commit)
+        proofs = {bead: BeadEvidence.model_validate(proof) for bead, proof in landed.items()}
+        return Seen(proofs, await self.facts.cost(v.ref.run), diff[:30_000])
+
+    async def _dossier(self, v: Visit, integration: IntegrationReport, seen: Seen) -> Dossier:
+        prd, beads, report = await v.get(Prd), await v.get(Beads), await v.get(FinalTestReport)
+        slim = report.model_copy(update={"runs": (), "regression": ()})
+        parts = [
+            ticket_part(v.work), part("prd", prd), part("integration_report", integration),
+            part("final_test_report", slim), PartText("files", "\n".join(one.path for one in integration.files)),
+            diff_part(seen.diff),
+        ]  # fmt: skip
+        text = await self._text(v, parts) or fallback(v.work, prd, beads)
+        return Dossier(v.work, text, prd, beads, seen.proofs, report, integration, seen.cost)
+
+    async def _text(self, v: Visit, parts: Sequence[PartText]) -> PullRequestText | None:
+        """A model's words without tools; None when it has none."""
+        briefs = self.briefs.within(v.settings.context_tokens)
+        try:
+            done = await structured(
+                v, "text", shape=PULL_REQUEST, task=partial(self._task, v),
+                brief=lambda: briefs.write("pull_request", parts, ticket=v.work.key, shape=PULL_REQUEST),
+                retries=v.settings.council.structured_retries, briefs=briefs,
+            )  # fmt: skip
+        except (TurnFailed, Blocked):
+            return None
+        return done.value
+
+    def _task(self, v: Visit, brief: Brief) -> AgentTask:
+        return AgentTask(
+            seat=implementer(v.settings),
+            brief=brief,
+            access=Access.NONE,
+            cwd=Path(v.work.workspace),
+            budget=TEXT_TIME,
+            idle=TEXT_TIME,
+        )
+
+    async def _decide(self, v: Visit, tree: Tree, published: Published, shows: tuple[ArtifactRef, ...]) -> Outcome:
+        """Asks until a decision has been carried out; what could not be done is said at the next asking."""
+        problem = ""
+        for turn in count(1):
+            answer = await v.ask(f"merge-{turn}", _gate(published, shows, problem))
+            if answer.choice == "request_changes":
+                if answer.note.strip():
+                    return await self._rework(v, answer)
+                problem = "say in the note what is to be changed"
+                continue
+            here = v.at(f"decision-{turn}")
+            if answer.choice == "merge":
+                done = await here.step("merge", self.publisher.merge, v.ref.run, v.work, tree, published)
+            else:
+                done = await here.step("close", self.publisher.close, v.ref.run, v.work, tree, published, answer.note)
+            if done.disposition:
+                return await self._settled(v, published, done, answer)
+            problem = done.problem
+        raise AssertionError
+
+    async def _settled(self, v: Visit, published: Published, done: Settled, answer: GateAnswer) -> Outcome:
+        merged = done.disposition == "merged"
+        report = MergeReport(
+            disposition="merged" if merged else "closed_unmerged",
+            number=published.number,
+            sha=done.sha,
+            method=done.method,
+            proof=done.proof,
+            reason=answer.note,
+            by=str(answer.by),
+        )
+        ref = await v.put(report, by=answer.by)
+        note = (
+            f"#{published.number} merged as {done.sha[:12]}"
+            if merged
+            else f"#{published.number} closed without a merge"
+        )
+        return Outcome("merged" if merged else "closed", made=(ref,), note=note)
+
+    async def _rework(self, v: Visit, answer: GateAnswer) -> Outcome:
+        here = v.at("rework")
+        beads, plan, integration = await here.get(Beads), await here.get(SetupPlan), await here.get(IntegrationReport)
+        first = answer.note.strip().splitlines()[0][:120]
+        rework = with_rework(
+            beads, v.ref, title=f"Requested change: {first}", description=answer.note.strip(), criteria=[first],
+            commands=plan.project_commands.test_full, files=[one.path for one in integration.files],
+        )  # fmt: skip
+        made = await v.put(rework, by=answer.by)
+        return Outcome("changes_requested", made=(made,), note=first)
+
+
+def _gate(published: Published, shows: tuple[ArtifactRef, ...], problem: str) -> GateRequest:
+    return GateRequest(
+        GateKind.MERGE,
+        f"Merge #{published.number}: {published.title}",
+        ("merge", "close", "request_changes"),
+        shows=shows,
+        detail={"url": published.url, "number": published.number, "head": published.head, "problem": problem},
+    )
+
+
+def _report(tree: Tree, published: Published, text: str) -> PullRequestReport:
+    return PullRequestReport(
+        number=published.number,
+        url=published.url,
+        state=published.state,
+        title=published.title,
+        body=text,
+        head_sha=published.head,
+        base=tree.base,
+        branch=tree.branch,
+        forge=published.forge,
+    )

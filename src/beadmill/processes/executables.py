@@ -1,0 +1,80 @@
+"""Finding programs that may be trusted, and asking them small questions. Standard library only.
+
+Trusted: the file and every folder above it belong to root or to us, and nobody else may write there.
+``BEADMILL_TRUSTED_EXECUTABLE_DIRS`` (colon-separated) opts more folders in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from beadmill.errors import Refused, Unavailable
+from beadmill.processes.environment import TRUSTED_DIRS
+
+_PATIENCE: Final = 10.0  # seconds for a small question
+
+
+def find(name: str, *, path: str | None = None) -> Path | None:
+    """Absolute and without symbolic links, or None. ``name`` may be a path."""
+    found = shutil.which(str(Path(name).expanduser()) if "/" in name else name, path=path)
+    return Path(found).resolve() if found else None
+
+
+def why_untrusted(program: Path, *, trusted: Sequence[Path] = ()) -> str:
+    """Empty = trusted; else the first reason against it."""
+    if any(program.is_relative_to(folder) for folder in trusted):
+        return ""
+    for place in (program, *program.parents):
+        facts = place.stat()
+        if facts.st_uid not in (0, os.getuid()):
+            return f"{place} belongs to another user (uid {facts.st_uid})"
+        if facts.st_mode & stat.S_IWOTH:
+            return f"everybody may write to {place}"
+    return ""
+
+
+def trusted_dirs(env: Mapping[str, str]) -> tuple[Path, ...]:
+    return tuple(Path(p).resolve() for p in env.get(TRUSTED_DIRS, "").split(":") if p.startswith("/"))
+
+
+def require_trusted(program: Path, env: Mapping[str, str]) -> Path:
+    """Raises Refused with the reason."""
+    reason = why_untrusted(program, trusted=trusted_dirs(env))
+    if reason:
+        raise Refused(
+            f"{program} is not run: {reason}",
+            code="AGENT_REFUSED",
+            next=f"change the owner or the rights, or name its folder in {TRUSTED_DIRS}",
+        )
+    return program
+
+
+async def ask(argv: Sequence[str], *, env: Mapping[str, str], patience: float = _PATIENCE) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr of a short run with a closed stdin. Raises Unavailable when it cannot start or hangs.
+
+    For the daemon only: inside the runner every child belongs to its reaper.
+    """
+    quiet = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, env=dict(env), stdin=quiet, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+    except OSError as error:
+        raise Unavailable(f"{argv[0]} cannot be started: {error}", code="AGENT_MISSING") from error
+    try:
+        async with asyncio.timeout(patience):
+            out, err = await process.communicate()
+    except TimeoutError as error:
+        raise Unavailable(f"{argv[0]} gave no answer in {patience:g} s", code="AGENT_SILENT") from error
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    return process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")

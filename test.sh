@@ -1,0 +1,143 @@
+#!/bin/sh
+# Every check of Beadmill: lint, format, types, import layers, tests. Continuous integration runs exactly this.
+#   ./test.sh                      everything
+#   ./test.sh tests/domain -k x    only these tests (any arguments of pytest); tools that they do not need are not installed
+# As root it installs what is missing with apt-get; otherwise it says what to install. All other tools go into .venv and .test-tools.
+set -eu
+cd "$(dirname "$0")"
+. .ci/venv.sh
+CODEX=0.171.0
+tools=$(pwd)/.test-tools
+whole=false
+[ $# -gt 0 ] || whole=true
+
+# --- what is started here is stopped here, by its pid ---
+cluster= cluster_pid=
+finish() {
+    code=$?
+    trap - EXIT INT TERM
+    if [ -n "$cluster_pid" ]; then
+        kill -INT "$cluster_pid" 2>/dev/null || true
+        while kill -0 "$cluster_pid" 2>/dev/null; do sleep 0.1; done
+    fi
+    [ -z "$cluster" ] || rm -rf "$cluster"
+    exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# --- tools of the system: need COMMAND PACKAGE... remembers what is missing, install_missing gets it ---
+missing=
+need() {
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+find_initdb() {
+    for candidate in $(command -v initdb || true) /usr/lib/postgresql/*/bin/initdb; do
+        [ ! -x "$candidate" ] || { dirname "$candidate"; return; }
+    done
+}
+has_chinese_font() {
+    command -v fc-list >/dev/null 2>&1 && [ -n "$(fc-list :lang=zh family | head -n 1)" ]
+}
+install_missing() {
+    [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+        die "tests need tools that are not here:$missing" "install them with your system's package manager, or run ./test.sh as root"
+    say "installing$missing"
+    # Debian would start a cluster of its own; the tests start theirs.
+    if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+        mkdir -p /etc/postgresql-common
+        echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq >&2
+    # shellcheck disable=SC2086 # a list of package names
+    apt-get install -y -qq --no-install-recommends $missing >&2
+}
+
+need git git
+install_missing
+install requirements-dev.lock tests use
+
+# Does this selection hold a test with the marker? The whole suite holds all.
+selected() {
+    marker=$1
+    shift
+    $whole || .venv/bin/python -m pytest -q --collect-only "$@" -m "$marker" >/dev/null 2>&1
+}
+postgres=false browser=false codex=false
+if selected postgres "$@"; then postgres=true; fi
+if selected browser "$@"; then browser=true; fi
+if selected codex "$@"; then codex=true; fi
+
+missing=
+if $postgres && [ -z "$(find_initdb)" ]; then missing="$missing postgresql"; fi
+if $browser; then
+    command -v chromium-browser >/dev/null 2>&1 || need chromium chromium
+    has_chinese_font || missing="$missing fonts-noto-cjk fontconfig"
+fi
+if $codex; then
+    need npm npm
+    need bwrap bubblewrap
+fi
+install_missing
+
+# --- the coding agent that the agent tests drive: the real program, talking to a scripted model on loopback ---
+native_codex() {
+    grep -q "\"version\": \"$CODEX\"" "$tools/node_modules/@openai/codex/package.json" 2>/dev/null || return 0
+    find "$tools/node_modules/@openai" -type f -path '*/vendor/*/bin/codex' | head -n 1
+}
+if $codex; then
+    if [ -z "$(native_codex)" ]; then
+        say "installing the Codex CLI $CODEX for the tests"
+        mkdir -p "$tools"
+        npm install --prefix "$tools" --no-save --no-audit --no-fund --loglevel=error "@openai/codex@$CODEX" >&2
+    fi
+    BEADMILL_TEST_CODEX=$(native_codex)
+    [ -n "$BEADMILL_TEST_CODEX" ] || die "npm installed no Codex binary for this machine" "remove $tools and run ./test.sh again"
+    export BEADMILL_TEST_CODEX
+fi
+
+# --- a PostgreSQL cluster for this run alone ---
+start_cluster() {
+    bin=$(find_initdb)
+    cluster=$(mktemp -d)
+    owner=
+    if [ "$(id -u)" = 0 ]; then
+        chown postgres "$cluster"
+        owner="runuser -u postgres --"
+    fi
+    port=$(.venv/bin/python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    say "starting PostgreSQL on 127.0.0.1:$port"
+    (
+        cd "$cluster"
+        $owner "$bin/initdb" -D "$cluster/data" -U beadmill -A trust -E UTF8 --locale=C >"$cluster/initdb.log" 2>&1 ||
+            { cat "$cluster/initdb.log" >&2; exit 1; }
+        $owner "$bin/pg_ctl" -D "$cluster/data" -w -t 60 -l "$cluster/data/server.log" \
+            -o "-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories=$cluster -c fsync=off -c max_connections=200" \
+            start >/dev/null || { cat "$cluster/data/server.log" >&2; exit 1; }
+    )
+    cluster_pid=$(head -n 1 "$cluster/data/postmaster.pid")
+    export BEADMILL_TEST_POSTGRES="postgresql+psycopg://beadmill@127.0.0.1:$port/postgres"
+}
+if $postgres; then start_cluster; fi
+
+# --- the checks ---
+failed=
+check() {
+    say "$*"
+    "$@" || failed="$failed
+  $*"
+}
+if $whole; then
+    check .venv/bin/python -m ruff check .
+    check .venv/bin/python -m ruff format --check .
+    check .venv/bin/python -m mypy
+    check .venv/bin/lint-imports
+    check .venv/bin/python -m pytest -n 2 --dist loadgroup
+else
+    check .venv/bin/python -m pytest "$@"
+fi
+[ -z "$failed" ] || die "failed:$failed"
+say "all checks passed"

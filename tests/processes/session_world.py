@@ -1,0 +1,102 @@
+"""A root of sessions over the real runner, with the scripted agent and the host sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beadmill.domain.command import CommandSpec
+from beadmill.domain.ended import SessionRef
+from beadmill.domain.values import Access, Brief, Json, Seat
+from beadmill.processes import procs
+from beadmill.processes.sessions import Adapter, FolderSession, FolderSessions
+from beadmill.processes.spec import AgentTask, Batch, BoxSpec
+
+HOST = "beadmill.workspaces.sandboxes.host:HostSandbox"
+MINUTE = timedelta(minutes=1)
+
+
+class World:
+    """One workspace, one root of sessions, one scenario file."""
+
+    def __init__(self, home: Path) -> None:
+        self.workspace = home / "workspace"
+        self.tree = self.workspace / "tree"
+        self.tree.mkdir(parents=True)
+        self.scenario = home / "scenario.json"
+        self.root = home / "sessions"
+        self.box = BoxSpec("host", self.workspace)
+        self.agent = "scripted"
+        self.adapters = {
+            "scripted": Adapter("beadmill.agents.scripted:ScriptedAgent", {"scenario": str(self.scenario)})
+        }
+        self.sessions = self.open()
+        self.play({"reply": "done"})
+
+    def open(self) -> FolderSessions:
+        """Another holder of the same folders: what a restarted daemon is."""
+        return FolderSessions(self.root, adapters=self.adapters, sandboxes={"host": HOST})
+
+    def play(self, *steps: Json) -> None:
+        self.play_all([{"steps": list(steps)}])
+
+    def play_all(self, replies: list[Json]) -> None:
+        self.scenario.write_text(json.dumps({"replies": replies}))
+
+    def task(
+        self,
+        text: str = "do it",
+        *,
+        template: str = "coding",
+        access: Access = Access.WRITE,
+        budget: timedelta = MINUTE,
+        idle: timedelta = MINUTE,
+        resume: SessionRef | None = None,
+        schema: Json = None,
+    ) -> AgentTask:
+        head = f"Beadmill task: {template} | ticket: T-1 | subject: a | seat: 1 | turn: 1\n"
+        brief = Brief(template, head + text)
+        return AgentTask(Seat(self.agent), brief, access, self.tree, budget, idle, schema=schema, resume=resume)
+
+    def shell(self, *scripts: str, stop: bool = True, budget: float = 30) -> Batch:
+        return self.batch(*(CommandSpec(mode="shell", script=s) for s in scripts), stop=stop, budget=budget)
+
+    def batch(self, *specs: CommandSpec, stop: bool = True, budget: float = 30) -> Batch:
+        return Batch(specs, self.tree, stop_at_first_failure=stop, budget=timedelta(seconds=budget))
+
+    async def start(self, token: str, work: AgentTask | Batch) -> FolderSession:
+        return await self.sessions.attach(token, work, self.box)
+
+    async def run(self, token: str, work: AgentTask | Batch) -> Any:
+        return await (await self.start(token, work)).wait()
+
+    def running(self, token: str) -> set[procs.Proc]:
+        session = self.sessions.find(token)
+        assert session is not None
+        return session.running()
+
+    def close(self) -> None:
+        """Nothing may be left of any session; a runner needs a moment to exit behind its end.json."""
+        deadline = time.monotonic() + 5
+        while left := {p for s in self.open().all() for p in s.running()}:
+            if time.monotonic() > deadline:
+                for proc in left:
+                    procs.send(proc, signal.SIGKILL)
+                pytest.fail(f"still running: {sorted((p.pid, p.command) for p in left)}")
+
+
+async def until(holds: Callable[[], Any], *, seconds: float = 15) -> Any:
+    """Waits for a condition of another process, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.01)
+    return value
