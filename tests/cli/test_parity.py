@@ -22,6 +22,7 @@ NO_VERB = {
 # Functions with ``ports`` and ``actor`` that are not operations of their own, with the reason.
 INSIDE = {
     "logins.enter": "the door itself: spends a link",
+    "runs.stop_and_cancel": "the second half of tickets.cancel and runs.cancel, behind their permission",
     "runs.send_back": "reached by gates.send_back, and by runs.rerun on a live run",
 }
 
