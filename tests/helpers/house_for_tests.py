@@ -97,7 +97,7 @@ async def served(home: Path) -> AsyncIterator[app.House]:
     """The installation of ``home``, its engine on the test's own loop."""
     _prepare(home)
     built = app.build(Settings(home=home), more={"write": WriteNode()})
-    serving = asyncio.create_task(built.engine.serve())
+    serving = asyncio.create_task(built.ports.engine.serve())
     yield built
     serving.cancel()
     await asyncio.wait([serving])

@@ -164,3 +164,17 @@ async def test_pause_and_resume(ports: Ports, owner: Actor, started: Starter) ->
     paused = await runs.pause(ports, ticket.run, actor=owner)
     resumed = await runs.resume(ports, ticket.run, actor=owner)
     assert (paused.hold, resumed.hold) == ("paused", "none")
+
+
+async def test_a_rerun_of_an_ended_run_keeps_what_lies_before_and_happens_once(
+    ports: Ports, owner: Actor, started: Starter
+) -> None:
+    ticket = await started("hello")
+    gate = ticket.current.gates[0]
+    await gates.answer(ports, gate.id, "approved", etag=gate.etag, actor=owner)
+    await until(ports, ticket.key, lambda t: t.state == "completed")
+    first = await runs.rerun(ports, ticket.run, "review", actor=owner, key="click")
+    again = await runs.rerun(ports, ticket.run, "review", actor=owner, key="click")
+    assert (first.id, again.id, first.parent) == ("API-1-r2", "API-1-r2", "API-1-r1")
+    assert {v.node: v.state for v in first.visits}["greet"] == "kept"
+    assert (await runs.show(ports, ticket.run, actor=owner)).state == "superseded"

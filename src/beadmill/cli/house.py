@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -119,28 +119,30 @@ def logs(
     path = log_file(home())
     if not path.exists():
         raise NotFound(f"there is no log yet: {path}", code="NO_LOG", next="beadmill start")
-    last = path.read_text(errors="replace").splitlines()[-lines:] if lines else []
-    for line in last:
-        typer.echo(json.dumps(line, ensure_ascii=False) if as_json else line)
+    file = path.open(errors="replace")
+    _print(file.read().splitlines()[-lines:] if lines else [], as_json=as_json)
     if not follow:
+        file.close()
         return
     try:
-        for line in _grown(path):
-            typer.echo(json.dumps(line, ensure_ascii=False) if as_json else line)
+        for line in _grown(path, file):
+            _print([line], as_json=as_json)
     except KeyboardInterrupt:
         return
 
 
-def _grown(path: Path) -> Iterator[str]:
-    """New lines; when the file was renamed away, its rest and then the new one from the start."""
-    file = path.open(errors="replace")
-    file.seek(0, 2)
+def _print(lines: Iterable[str], *, as_json: bool) -> None:
+    for line in lines:
+        typer.echo(json.dumps(line, ensure_ascii=False) if as_json else line)
+
+
+def _grown(path: Path, file: TextIO) -> Iterator[str]:
+    """New lines behind what ``file`` has read; when it was renamed away, its rest and then the new one."""
     while True:
         line = file.readline()
         if line:
             yield line.rstrip("\n")
-            continue
-        if _rotated(path, file.fileno()):
+        elif _rotated(path, file.fileno()):
             file.close()
             file = path.open(errors="replace")
         else:

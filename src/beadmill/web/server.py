@@ -175,3 +175,4 @@ def _log_to(path: Path) -> None:
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     root.addHandler(handler)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
