@@ -14,7 +14,7 @@ from beadmill import crashpoints
 from beadmill.app import House
 from beadmill.crashpoints import Crashed
 from beadmill.engine.dispatch import Dispatcher
-from beadmill.processes import procs
+from beadmill.processes.sessions import FolderSessions
 from beadmill.store import tables
 from tests.conftest import Git
 from tests.deliver.deliver_world import World, run_state, through
@@ -88,7 +88,9 @@ async def test_a_run_crashed_after_each_name_ends_as_if_nothing_had_happened(
 
 
 def orphans(house: House) -> list[str]:
-    return [token for token in tokens(house) if procs.of_session(token)]
+    """Sessions of which anything still runs."""
+    sessions = FolderSessions(house.settings.home / "sessions", adapters={}, sandboxes={})
+    return [session.token for session in sessions.all() if session.running()]
 
 
 def tokens(house: House) -> list[str]:

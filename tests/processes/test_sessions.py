@@ -103,7 +103,7 @@ async def test_a_runner_killed_at_any_point_is_lost_and_never_started_again(worl
     killed = daemon(world, "t", script, crash=point)
     assert await asyncio.to_thread(killed.wait) == 0
     assert await world.run("t", world.shell(script)) == Lost()
-    assert procs.of_session("t") == set()
+    assert world.running("t") == set()
 
 
 async def test_a_runner_killed_behind_its_end_has_ended(world: World) -> None:
@@ -119,9 +119,9 @@ async def test_stop_sweeps_what_a_killed_runner_left_behind(world: World) -> Non
     await until((world.tree / "up").exists)
     os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGKILL)
     assert await session.wait() == Lost()
-    assert procs.of_session("t") != set()
+    assert world.running("t") != set()
     await session.stop("lost")
-    assert procs.of_session("t") == set()
+    assert world.running("t") == set()
     assert session.ended() == Lost()
 
 
@@ -132,7 +132,7 @@ async def test_start_up_sweeps_lost_sessions_and_leaves_living_ones_alone(world:
     os.kill(read_json(lost.folder / "owner.json")["pid"], signal.SIGKILL)
     await lost.wait()
     assert await world.open().sweep_lost() == ("lost",)
-    assert procs.of_session("lost") == set()
+    assert world.running("lost") == set()
     assert living.live()
     await living.stop("test ends")
 
@@ -145,7 +145,7 @@ async def test_stop_ends_term_ignoring_descendants_in_sessions_of_their_own(worl
     end = session.ended()
     assert isinstance(end, Stopped)
     assert end.session.conversation != ""
-    assert (session.live(), procs.of_session("t")) == (False, set())
+    assert (session.live(), world.running("t")) == (False, set())
 
 
 async def test_stop_kills_a_runner_that_does_not_listen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ async def test_stop_kills_a_runner_that_does_not_listen(world: World, monkeypatc
     await until((world.tree / "up").exists)
     os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGSTOP)
     await session.stop("canceled")
-    assert (session.ended(), session.live(), procs.of_session("t")) == (Lost(), False, set())
+    assert (session.ended(), session.live(), world.running("t")) == (Lost(), False, set())
 
 
 async def test_a_session_stopped_before_its_start_never_starts(world: World) -> None:
@@ -171,7 +171,7 @@ async def test_a_reply_takes_background_processes_along(world: World) -> None:
     world.play({"shell": "setsid sh -c 'touch up; sleep 300; sleep 300' & while [ ! -e up ]; do sleep 0.01; done"})
     end = await world.run("t", world.task())
     assert isinstance(end, Replied)
-    await until(lambda: procs.of_session("t") == set())
+    await until(lambda: world.running("t") == set())
 
 
 async def test_a_runner_told_to_terminate_says_that_the_session_is_lost(world: World) -> None:
@@ -349,6 +349,6 @@ async def test_a_session_that_cannot_be_proven_stopped_names_who_runs(
     await session.wait()
     with pytest.raises(Unavailable, match=r"session t is not stopped: .*\(sh\)") as alive:
         await session.stop("canceled")
-    assert set(alive.value.details["pids"]) == {p.pid for p in procs.of_session("t")}
+    assert set(alive.value.details["pids"]) == {p.pid for p in world.running("t")}
     monkeypatch.undo()
     await session.stop("again")

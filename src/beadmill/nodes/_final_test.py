@@ -13,7 +13,7 @@ from beadmill.artifacts.reading.shapes import FINAL_TEST
 from beadmill.artifacts.setup import CommandRun, SetupProfile
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.command import CommandSpec
-from beadmill.domain.ended import Lapsed
+from beadmill.domain.ended import fails_the_try
 from beadmill.domain.values import Access, Brief
 from beadmill.engine.port import Visit
 from beadmill.engine.structured import structured
@@ -101,9 +101,9 @@ class FinalTest:
                 briefs=briefs,
             )
         except TurnFailed as failed:
-            if not isinstance(failed.end, Lapsed):
+            if not fails_the_try(failed.end):
                 raise
-            return None, "The time for writing the final test ran out."
+            return None, f"{failed.message}."
         except Blocked as unreadable:
             if unreadable.code != "AGENT_OUTPUT_INVALID":
                 raise

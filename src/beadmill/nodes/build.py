@@ -12,7 +12,7 @@ from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence
 from beadmill.artifacts.setup import SetupProfile
 from beadmill.briefs import Briefs, PartText
-from beadmill.domain.ended import Lapsed, SessionRef
+from beadmill.domain.ended import Lapsed, SessionRef, fails_the_try
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Access, Outcome
 from beadmill.engine.port import NodeSpec, Visit
@@ -114,18 +114,19 @@ class BuildNode:
         return reason
 
     async def _talk(self, v: Visit, work: Piece, start: Start, subject: str) -> Talk:
-        """The conversation with the agent. A try that ran out of time has failed; any other end blocks."""
+        """The conversation with the agent. A try that ran out of time or was lost has failed; any other end blocks."""
         interfaces = await v.step("interfaces", self.ground.interfaces, v, work.bead)
         parts = [bead_part(work.bead), PartText("interfaces", "\n".join(interfaces)), profile_part(work.profile)]
         parts.append(notes_part("bead_notes", start.notes))
         try:
             return await self.coder.build(v, work.bead, cwd=work.tree.path, subject=subject, parts=parts)
         except TurnFailed as failed:
-            if not isinstance(failed.end, Lapsed):
+            if not fails_the_try(failed.end):
                 failed.details.setdefault("bead", work.bead.id)
                 raise
-            why = "nothing was heard from the session for too long" if failed.end.idle else "its time ran out"
-            return Talk(None, failed.end.session, (failed.end.session.token,), why, "BEAD_ITERATION_TIMEOUT")
+            session = failed.end.session
+            code = "BEAD_ITERATION_TIMEOUT" if isinstance(failed.end, Lapsed) else failed.code
+            return Talk(None, session, (session.token,), failed.message, code)
 
     async def _finish(
         self, v: Visit, work: Piece, start: Start, *, evidence: BeadEvidence, sessions: tuple[str, ...]

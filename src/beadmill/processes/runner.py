@@ -45,6 +45,7 @@ from beadmill.processes.box import Box
 from beadmill.processes.children import RunningChild, Spawner
 from beadmill.processes.clock import WorkClock
 from beadmill.processes.commands import Commands
+from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Hold, Order, Release, Stop
@@ -114,6 +115,7 @@ class Runner:
     def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int) -> None:
         self.folder, self.spec, self.umask = folder, spec, umask
         self.token: str = spec["token"]
+        self.mark: str = spec["mark"]
         self.work = decode_work(spec["work"])
         self.box_spec = decode(BoxSpec, spec["box"])
         self.redactor = Redactor(secrets_of(os.environ))
@@ -128,7 +130,7 @@ class Runner:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.cut.now, "terminated")
         async with control.listening(self._take):
             end = await self._work()
-            left = await procs.end_all(lambda: procs.of_runner(self.token), reap=self._reap)
+            left = await procs.end_all(lambda: procs.of_runner(self.mark), reap=self._reap)
             await self._close()
             for proc in left:
                 self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
@@ -162,8 +164,8 @@ class Runner:
     async def _open(self) -> Spawner:
         sandbox = by_path(self.spec["sandbox"])()
         self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
-        places = _places(self.box_spec.workspace)
-        self.spawner = Spawner(self.folder, box, self.redactor, token=self.token, places=places, umask=self.umask)
+        own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
+        self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask)
         return self.spawner
 
     async def _close(self) -> None:
