@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -179,10 +180,14 @@ class Bench:
             )
         )  # fmt: skip
 
+    def dispatching(self) -> Dispatcher:
+        """A dispatcher as a freshly started daemon has it."""
+        self.dispatcher = Dispatcher(self.store, self.desk, self.nodes, lambda text: load(text, name="t").graph, "w1")
+        return self.dispatcher
+
     @asynccontextmanager
     async def daemon(self) -> AsyncIterator[None]:
-        self.dispatcher = Dispatcher(self.store, self.desk, self.nodes, lambda text: load(text, name="t").graph, "w1")
-        task = asyncio.ensure_future(self.dispatcher.serve())
+        task = asyncio.ensure_future(self.dispatching().serve())
         try:
             yield
         finally:
@@ -261,7 +266,7 @@ def chain(*kinds: str, ends: Mapping[str, str] = {}, rework: Sequence[tuple[str,
         for k in row
     )
     edges = "".join(
-        f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in zip(row, row[1:], strict=False)
+        f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in pairwise(row)
     )
     back = "".join(f"  - {{from: {a}, outcome: {o}, to: {b}, kind: rework, max_visits: 3}}\n" for a, o, b in rework)
     return f"title: T\nstart: seed\nnodes:\n{nodes}edges:\n{edges}{back}"

@@ -57,7 +57,11 @@ async def test_a_bead_is_built_proven_and_committed_once(bench: Bench, git: Git)
     assert git(bench.tree, "rev-parse", "HEAD") == evidence.commit
     assert git(bench.tree, "status", "--porcelain") == ""
     assert evidence.paths == ("greet.py", "tests/__init__.py", "tests/test_greet.py")
-    assert (evidence.holds, evidence.red_on_base.result, evidence.interfaces) == (True, "absent", ("greet(name) -> str",))
+    assert (evidence.holds, evidence.red_on_base.result, evidence.interfaces) == (
+        True,
+        "absent",
+        ("greet(name) -> str",),
+    )
 
 
 async def test_work_whose_commands_fail_is_undone_and_the_next_session_gets_the_notes(bench: Bench, git: Git) -> None:
@@ -91,7 +95,9 @@ async def test_a_retry_at_the_blocked_gate_gives_a_fresh_budget_and_the_persons_
     assert "Say hello, not bye." in bench.desk.briefs("coding")[1]
 
 
-async def test_a_try_without_time_has_failed_and_its_partial_work_is_kept_in_an_undo_ref(bench: Bench, git: Git) -> None:
+async def test_a_try_without_time_has_failed_and_its_partial_work_is_kept_in_an_undo_ref(
+    bench: Bench, git: Git
+) -> None:
     def starts(task: AgentTask) -> Ended:
         put(task.cwd, {"half.py": "x"})
         return lapses(task)
@@ -259,6 +265,7 @@ async def test_generated_files_and_scratch_stay_out_of_the_commit(bench: Bench, 
     assert git(bench.tree, "ls-files", "node_modules", "debug.log") == ""
 
 
-
 OLD_FAILURE = "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        self.fail('old')\n"
-OLD_PASS = "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        self.assertTrue(True)\n"
+OLD_PASS = (
+    "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        self.assertTrue(True)\n"
+)

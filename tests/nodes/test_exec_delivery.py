@@ -7,6 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import Git
+from tests.nodes.exec_bench import (
+    GOOD,
+    KEY,
+    ME,
+    SUITE,
+    TESTS,
+    Bench,
+    Seeder,
+    chain,
+    planned,
+    publish,
+    put,
+    subject_of,
+    writes,
+)  # fmt: skip
 
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.delivery import (
@@ -23,13 +39,17 @@ from beadmill.nodes.integrate import IntegrateNode
 from beadmill.nodes.pull_request import PullRequestNode
 from beadmill.nodes.verify import VerifyNode
 from beadmill.processes.spec import AgentTask
-from tests.conftest import Git
-from tests.nodes.exec_bench import GOOD, KEY, SUITE, TESTS, Bench, Seeder, chain, planned, publish, put, subject_of, writes
+from beadmill.sops.load import load
+from beadmill.store.journal import tokens
 
 FLOW_TEST = TESTS.replace("class Greet", "class Flow").replace("'x'", "'y'").replace("hello x", "hello y")
 FLOW = {"mode": "process", "program": "python3", "args": ["-m", "unittest", "tests.test_flow"]}
 TEXT = "title: Greet people\nsummary: People are greeted.\nwhy: They asked.\nwhat_changed: [greet.py]\nvalidation: []\nfollow_ups: []\n"
-REWORK = [("verify", "failed", "build"), ("integrate", "conflict", "build"), ("pull_request", "changes_requested", "build")]
+REWORK = [
+    ("verify", "failed", "build"),
+    ("integrate", "conflict", "build"),
+    ("pull_request", "changes_requested", "build"),
+]
 WHOLE = chain(
     "build", "verify", "integrate", "pull_request", "cleanup", rework=REWORK,
     ends={"pull_request": "checks_failed"},
@@ -59,7 +79,9 @@ BLOCKER = {"severity": "blocker", "text": "It greets nobody.", "path": "greet.py
 
 
 def audit(**decisions: str) -> str:
-    lines = "".join(f"  - path: {path}\n    decision: {said}\n    reason: because\n" for path, said in decisions.items())
+    lines = "".join(
+        f"  - path: {path}\n    decision: {said}\n    reason: because\n" for path, said in decisions.items()
+    )
     return f"files:\n{lines}"
 
 
@@ -72,9 +94,7 @@ def bench(tmp_path: Path, repo: Path) -> Bench:
         "build": BuildNode(**parts),
         "verify": VerifyNode(**parts),
         "integrate": IntegrateNode(**parts),
-        "pull_request": PullRequestNode(
-            trees=made.trees, briefs=parts["briefs"], changes=made.changes, **made.outside
-        ),
+        "pull_request": PullRequestNode(trees=made.trees, briefs=parts["briefs"], changes=made.changes, **made.outside),
         "cleanup": CleanupNode(trees=made.trees),
     }
     made.on("coding", writes(GOOD))
@@ -151,6 +171,18 @@ async def test_requested_changes_become_a_bead_and_the_same_change_is_updated(be
     assert (rework.id, rework.description) == ("rework-pull-request-1", "Add more.py.\nWith an x.")
     assert bench.last(PullRequestReport).number == 1
     assert "more.py" in {one.path for one in bench.last(IntegrationReport).files}
+
+
+async def test_a_send_back_to_build_makes_a_bead_of_its_comment(bench: Bench) -> None:
+    bench.on("coding", writes(GOOD), writes({"more.py": "x = 1\n"}))
+    await bench.start(WHOLE)
+    async with bench.daemon():
+        await bench.gate()
+        graph = load(WHOLE, name="t").graph
+        await bench.store.write(lambda tx: tokens.send_back(tx, "r1", graph, "build", comment="Add more.py", actor=ME))
+        await bench.until(lambda: bench.visits().get("pull_request.2") == "parked")
+    assert [attempt.bead for attempt in bench.attempts()] == ["greet", "rework-build-2"]
+    assert "Add more.py" in bench.desk.briefs("coding")[1]
 
 
 async def test_a_moved_head_is_not_merged_and_the_person_is_asked_again(bench: Bench, git: Git) -> None:
@@ -267,7 +299,9 @@ async def test_a_reviewer_that_cannot_answer_is_said_to_be_unavailable(bench: Be
 # --- integrate ------------------------------------------------------------------------------------------------------
 async def test_excluded_files_stay_out_of_the_candidate_and_in_the_undo_ref(bench: Bench, git: Git) -> None:
     bench.on("coding", writes({**GOOD, "extra.txt": "x"}))
-    bench.on("candidate_audit", audit(**{"extra.txt": "exclude", "greet.py": "include", "tests/test_greet.py": "review"}))
+    bench.on(
+        "candidate_audit", audit(**{"extra.txt": "exclude", "greet.py": "include", "tests/test_greet.py": "review"})
+    )
     await run(bench, TO_INTEGRATE)
     report = bench.last(IntegrationReport)
     decisions = {one.path: one.decision for one in report.files}

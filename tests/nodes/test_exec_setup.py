@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.conftest import Git
+from tests.nodes.exec_bench import GOOD, KEY, SUITE, Bench, Seeder, bead, chain, planned, put
 
 from beadmill.agents.contract import Capabilities, Installed
 from beadmill.artifacts.beads import Beads
@@ -20,10 +22,12 @@ from beadmill.nodes.script import ScriptNode
 from beadmill.nodes.setup import SetupNode
 from beadmill.store import tables
 from beadmill.workspaces.sandboxes.host import HostSandbox
-from tests.conftest import Git
-from tests.nodes.exec_bench import GOOD, KEY, SUITE, Bench, Seeder, bead, chain, planned, put
 
-PROBE = {"id": "py", "command": {"mode": "process", "program": "python3", "args": ["-c", "import this"]}, "purpose": "runs"}
+PROBE = {
+    "id": "py",
+    "command": {"mode": "process", "program": "python3", "args": ["-c", "import this"]},
+    "purpose": "runs",
+}
 
 
 def reply(**more: Any) -> str:
@@ -66,7 +70,10 @@ async def test_a_plan_is_carried_out_and_verified_with_a_baseline(bench: Bench) 
     await run(bench)
     profile = bench.last(SetupProfile)
     assert bench.visits() == {"seed.1": "ok", "setup.1": "ready"}
-    assert [(r.purpose, r.exit) for r in (*profile.bootstrap, *profile.probes)] == [("setup: Prepare", 0), ("probe: runs", 0)]
+    assert [(r.purpose, r.exit) for r in (*profile.bootstrap, *profile.probes)] == [
+        ("setup: Prepare", 0),
+        ("probe: runs", 0),
+    ]
     assert [(r.command, r.exit) for r in profile.baseline] == [(str(SUITE), 0)]
 
 

@@ -62,7 +62,7 @@ class SetupNode:
 
     async def _approved(self, v: Visit, tree: Tree, material: Sequence[PartText]) -> SetupPlan:
         """Draft, gate, and again with the person's note until it is approved; what was seen is what is carried out."""
-        note, last = "", None
+        note, last = v.comment, None
         for turn in count(1):
             await v.phase(Phase.GENERATING_EXECUTION_SETUP_PLAN)
             told = [*material, *_last(last, note)]

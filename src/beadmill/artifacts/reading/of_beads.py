@@ -224,16 +224,16 @@ def _restore(tree: Tree, context: Context, notes: Notes) -> Tree:
         for name in _PART_ONE:
             if name == "id" or (name in ("title", "prd_refs") and line.get(name) is not None):
                 continue
-            if _same(line.get(name), getattr(bead, name)):
-                continue
-            if original[name] is not None or name in line:
+            if not _same(line.get(name), getattr(bead, name)):
                 notes.cleaned("field restored from the blueprint", f"{bead.id}: {name}")
             line[name] = original[name]
     return tree
 
 
 def _same(written: Tree, wanted: Any) -> bool:
-    """Whether a written field says what the blueprint says."""
+    """Whether a written field says what the blueprint says; nothing written says nothing wanted."""
+    if not written and not wanted:
+        return True
     if isinstance(wanted, tuple) and isinstance(written, list):
         return len(written) == len(wanted) and all(_same(w, x) for w, x in zip(written, wanted, strict=True))
     try:
