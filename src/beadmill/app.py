@@ -54,20 +54,14 @@ class Catalog:
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: self._adapter(name, path) for name, path in registry.paths().items()}
-
-    def _adapter(self, name: str, path: str) -> Adapter:
-        built_in = name in registry.BUILTIN
-        options = self.options.get(name, {})
-        names = getattr(registry.load(name, options), "env_names", ()) if built_in else ()
-        return Adapter(path, options, env=tuple(names), site=not built_in)
+        return {name: registry.adapter(name, self.options.get(name, {})) for name in registry.paths()}
 
 
 class EngineThread:
     """The engine on its own thread and loop, so that a busy page never delays a run, nor the other way round."""
 
-    def __init__(self, engine: Dispatcher, mirror: Mirror) -> None:
-        self._engine, self._mirror = engine, mirror
+    def __init__(self, engine: Dispatcher, mirror: Mirror, sessions: FolderSessions) -> None:
+        self._engine, self._mirror, self._sessions = engine, mirror, sessions
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._task: asyncio.Task[None] | None = None
@@ -92,6 +86,10 @@ class EngineThread:
             loop.close()
 
     async def _serve(self) -> None:
+        try:
+            await self._sessions.sweep_lost()
+        except Unavailable as error:  # said again when its visit is reached: nothing starts in a tree that is not free
+            log.exception("%s %s", error.message, error.details)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._engine.serve())
             group.create_task(self._mirror.serve())
@@ -135,7 +133,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     ports = Ports(
         settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
     )
-    return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home)))
+    return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home), sessions))
 
 
 @functools.lru_cache(maxsize=64)

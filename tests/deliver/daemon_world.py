@@ -20,6 +20,7 @@ from beadmill.demo import material
 from beadmill.demo.client import RestApi
 from beadmill.demo.person import Person
 from beadmill.errors import Conflict, Unavailable
+from beadmill.processes.sessions import FolderSessions
 from beadmill.web import record
 
 SOURCE = Path(beadmill.__file__).parents[1]
@@ -138,6 +139,9 @@ class DaemonWorld:
 
     def one(self, query: str) -> Any:
         return next(iter(self.rows(query)), (None,))[0]
+
+    def sessions(self) -> FolderSessions:
+        return FolderSessions(self.place.home / "sessions", adapters={}, sandboxes={})
 
     def tokens(self) -> list[str]:
         return [row[0] for row in self.rows("select token from sessions order by token")]

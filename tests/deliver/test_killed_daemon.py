@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from beadmill.processes import procs
-from beadmill.processes.sessions import FolderSessions
 from tests.deliver.daemon_world import DaemonWorld, until
 
 Git = Callable[..., str]
@@ -91,7 +89,7 @@ async def test_a_run_whose_daemon_dies_five_times_and_a_runner_once_is_merged_on
 
     assert world.rows("select state from runs") == [("completed",)]
     assert repeated(world) == {}
-    assert [token for token in world.tokens() if procs.of_session(token)] == []
+    assert orphans(world) == []
     assert len(git(world.place.origin, "log", "--merges", "--format=%H", "main").splitlines()) == 1
     assert world.rows("select bead, n, state from bead_attempts order by started")[:2] == [
         ("temperature-scales", 1, "failed"),  # the killed one
@@ -102,12 +100,16 @@ async def test_a_run_whose_daemon_dies_five_times_and_a_runner_once_is_merged_on
 async def kill_runner(world: DaemonWorld) -> None:
     """The runner of the coding session alone; its agent must not go on behind our back."""
     token = world.one("select token from sessions where template = 'coding'")
-    sessions = FolderSessions(world.place.home / "sessions", adapters={}, sandboxes={})
+    sessions = world.sessions()
     await until(lambda: (found := sessions.find(token)) is not None and (found.folder / "owner.json").exists())
     session = sessions.find(token)
     assert session is not None
     owner = json.loads((session.folder / "owner.json").read_text())
     os.kill(owner["pid"], signal.SIGKILL)
+
+
+def orphans(world: DaemonWorld) -> list[str]:
+    return [session.token for session in world.sessions().all() if session.running()]
 
 
 def repeated(world: DaemonWorld) -> dict[str, int]:

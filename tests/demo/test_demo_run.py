@@ -154,3 +154,8 @@ def test_the_persons_own_database_is_hidden_from_the_demo(monkeypatch: pytest.Mo
             "BEADMILL_TESTING"
         ]
     assert os.environ["BEADMILL_DATABASE_URL"] == "postgresql+psycopg://precious"
+
+
+def test_a_command_is_told_for_the_home_of_the_demo(tmp_path: Path) -> None:
+    home = tmp_path / "my home"
+    assert house.command(home, "beadmill gate list") == f"BEADMILL_HOME='{home}' beadmill gate list"

@@ -56,9 +56,11 @@ class Told:
 
     token: str
     end: Ended
+    folder: Path
 
     async def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
-        for event in ():
+        nothing: tuple[tuple[int, AgentEvent], ...] = ()
+        for event in nothing:
             yield event
 
     async def order(self, order: Order) -> None:
@@ -91,7 +93,7 @@ class Desk:
             return await self.batches.attach(token, work, box)
         if token not in self.told:
             self.tasks.append(work)
-            self.told[token] = Told(token, self._say(token, work))
+            self.told[token] = Told(token, self._say(token, work), self.batches.folder(token))
         return self.told[token]
 
     def _say(self, token: str, task: AgentTask) -> Ended:
@@ -195,7 +197,7 @@ class Bench:
             await asyncio.wait([task])
             self.store.close()
 
-    async def until(self, holds: Callable[[], bool], seconds: float = 60) -> None:
+    async def until(self, holds: Callable[[], bool], seconds: float = 100) -> None:
         try:
             async with asyncio.timeout(seconds):
                 async for _ in self.store.events.subscribe(every=lambda: 0.05):
@@ -229,9 +231,12 @@ class Bench:
         return str(self._scalar(sa.select(tables.runs.c.state)))
 
     def visits(self) -> dict[str, str]:
+        """Visit → its outcome when it is done, else its state."""
         v = tables.visits
-        rows = self.rows(sa.select(v.c.node, v.c.n, v.c.state, v.c.outcome).order_by(v.c.created))
-        return {f"{r[0]}.{r[1]}": str(r[3] if r[2] == "done" else r[2]) for r in rows}
+        query = sa.select(v).order_by(v.c.created)
+        rows = self.store.read_now(lambda conn: conn.execute(query).mappings().all())
+        done = {row["id"]: row["outcome"] for row in rows if row["state"] == "done"}
+        return {row["id"].partition("/")[2]: str(done.get(row["id"], row["state"])) for row in rows}
 
     def last(self, kind: type[D]) -> D:
         def read(conn: sa.Connection) -> bytes:
@@ -265,9 +270,7 @@ def chain(*kinds: str, ends: Mapping[str, str] = {}, rework: Sequence[tuple[str,
         f"  - {{id: {k}, kind: {k}, ends: [{', '.join(final if k == last else [o for n, o in ends.items() if n == k])}]}}\n"
         for k in row
     )
-    edges = "".join(
-        f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in pairwise(row)
-    )
+    edges = "".join(f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in pairwise(row))
     back = "".join(f"  - {{from: {a}, outcome: {o}, to: {b}, kind: rework, max_visits: 3}}\n" for a, o, b in rework)
     return f"title: T\nstart: seed\nnodes:\n{nodes}edges:\n{edges}{back}"
 
@@ -331,12 +334,12 @@ def marker(task: AgentTask, *, status: str = "done", checks: str = "pass", **mor
     return f"<BEAD_STATUS>\n{json.dumps(reply)}\n</BEAD_STATUS>"
 
 
-def writes(files: Mapping[str, str], **more: Json) -> Say:
-    """A coder that writes these files and says it is done."""
+def writes(files: Mapping[str, str], *, says: str = "", **more: Json) -> Say:
+    """A coder that writes these files and says it is done, or what it is told to say."""
 
     def say(task: AgentTask) -> str:
         put(task.cwd, files)
-        return marker(task, **more)
+        return says or marker(task, **more)
 
     return say
 

@@ -104,14 +104,14 @@ async def test_a_try_without_time_has_failed_and_its_partial_work_is_kept_in_an_
 
     bench.on("coding", starts, writes(GOOD))
     await run(bench)
-    assert "its time ran out (BEAD_ITERATION_TIMEOUT)" in bench.attempts()[0].note
+    assert "used up its working time (BEAD_ITERATION_TIMEOUT)" in bench.attempts()[0].note
     assert not (bench.tree / "half.py").exists()
     undo = git(bench.repository, "for-each-ref", "--format=%(refname)", "refs/beadmill/undo").splitlines()
     assert any("half.py" in git(bench.repository, "ls-tree", "--name-only", ref) for ref in undo)
 
 
 async def test_an_unreadable_marker_is_asked_for_again_in_the_same_conversation(bench: Bench) -> None:
-    bench.on("coding", lambda task: put(task.cwd, GOOD) or "all done, boss")
+    bench.on("coding", writes(GOOD, says="all done, boss"))
     bench.on("repair", marker)
     await run(bench)
     (repair,) = [task for task in bench.desk.tasks if task.brief.template == "repair"]
@@ -129,7 +129,7 @@ async def test_a_marker_that_stays_unreadable_fails_the_try(bench: Bench) -> Non
 
 async def test_open_checks_are_continued_in_the_same_conversation(bench: Bench) -> None:
     bench.on("coding", lambda task: marker(task, checks="fail", reason="lint is red"))
-    bench.on("coding_continue", lambda task: put(task.cwd, GOOD) or marker(task))
+    bench.on("coding_continue", writes(GOOD))
     await run(bench)
     (brief,) = bench.desk.briefs("coding_continue")
     assert "lint is red" in brief
@@ -138,7 +138,7 @@ async def test_open_checks_are_continued_in_the_same_conversation(bench: Bench) 
 
 async def test_a_question_waits_for_a_person_and_the_answer_goes_into_the_conversation(bench: Bench) -> None:
     bench.on("coding", lambda task: marker(task, status="question", question="Formal or not?"))
-    bench.on("coding_continue", lambda task: put(task.cwd, GOOD) or marker(task))
+    bench.on("coding_continue", writes(GOOD))
     await bench.start(chain("build"))
     async with bench.daemon():
         await bench.answer("answer", payload={"answer": "Informal."})

@@ -7,16 +7,16 @@ from collections import Counter
 
 import pytest
 import sqlalchemy as sa
-from tests.conftest import Git
-from tests.nodes.exec_bench import Bench, Seeder, chain, planned
-from tests.nodes.test_exec_delivery import bench as bench  # noqa: PLC0414 - the fixture of the whole chain
-from tests.nodes.test_exec_setup import NEEDED, reply, step
 
 from beadmill import crashpoints
 from beadmill.artifacts.delivery import CleanupReport, IntegrationReport, MergeReport
 from beadmill.crashpoints import Crashed
 from beadmill.nodes.setup import SetupNode
 from beadmill.store import tables
+from tests.conftest import Git
+from tests.nodes.exec_bench import Bench, Seeder, chain, planned
+from tests.nodes.test_exec_delivery import bench as bench  # noqa: PLC0414 - the fixture of the whole chain
+from tests.nodes.test_exec_setup import NEEDED, reply, step
 
 WHOLE = chain("setup", "build", "verify", "integrate", "pull_request", "cleanup")
 

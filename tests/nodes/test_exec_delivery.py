@@ -7,22 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Git
-from tests.nodes.exec_bench import (
-    GOOD,
-    KEY,
-    ME,
-    SUITE,
-    TESTS,
-    Bench,
-    Seeder,
-    chain,
-    planned,
-    publish,
-    put,
-    subject_of,
-    writes,
-)  # fmt: skip
 
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.delivery import (
@@ -41,6 +25,22 @@ from beadmill.nodes.verify import VerifyNode
 from beadmill.processes.spec import AgentTask
 from beadmill.sops.load import load
 from beadmill.store.journal import tokens
+from tests.conftest import Git
+from tests.nodes.exec_bench import (
+    GOOD,
+    KEY,
+    ME,
+    SUITE,
+    TESTS,
+    Bench,
+    Seeder,
+    chain,
+    planned,
+    publish,
+    put,
+    subject_of,
+    writes,
+)  # fmt: skip
 
 FLOW_TEST = TESTS.replace("class Greet", "class Flow").replace("'x'", "'y'").replace("hello x", "hello y")
 FLOW = {"mode": "process", "program": "python3", "args": ["-m", "unittest", "tests.test_flow"]}

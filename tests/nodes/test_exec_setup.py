@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.conftest import Git
-from tests.nodes.exec_bench import GOOD, KEY, SUITE, Bench, Seeder, bead, chain, planned, put
 
 from beadmill.agents.contract import Capabilities, Installed
 from beadmill.artifacts.beads import Beads
@@ -22,6 +20,8 @@ from beadmill.nodes.script import ScriptNode
 from beadmill.nodes.setup import SetupNode
 from beadmill.store import tables
 from beadmill.workspaces.sandboxes.host import HostSandbox
+from tests.conftest import Git
+from tests.nodes.exec_bench import GOOD, KEY, SUITE, Bench, Seeder, bead, chain, planned, put
 
 PROBE = {
     "id": "py",

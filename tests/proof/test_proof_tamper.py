@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conftest import Git
 
 from beadmill.proof.tamper import findings, split
+from tests.conftest import Git
 
 PY = "def test_a():\n    assert 1 == 1\n    assert 2 == 2\n"
 UNIT = "class T(unittest.TestCase):\n    def test_a(self):\n        self.assertTrue(1)\n        self.assertTrue(2)\n"

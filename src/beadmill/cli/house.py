@@ -14,7 +14,6 @@ from beadmill.cli import daemon
 from beadmill.cli.client import Client
 from beadmill.cli.common import AsJson, api, fields, group, home, say, show
 from beadmill.errors import NotFound
-from beadmill.processes.loading import by_path
 from beadmill.web.record import Record, log_file
 
 config_app = group("Settings of this installation.")
@@ -168,7 +167,9 @@ def demo(
     """One ticket from draft to merged change: no key, no Docker."""
     if agent not in ("scripted", "codex") or answers not in ("auto", "ask"):
         raise typer.BadParameter("--agent is scripted or codex, --answers is auto or ask")
-    run_demo = by_path("beadmill.demo.main:run_demo")  # by name: the demo stands on top of the command line
+    from beadmill.processes.loading import by_path
+
+    run_demo = by_path("beadmill.demo.main:run_demo")  # the demo lies above the doors: by name, as a plugin would be
     raise typer.Exit(run_demo(agent=agent, answers=answers, json=as_json, keep=keep))
 
 

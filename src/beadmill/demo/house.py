@@ -126,7 +126,7 @@ def without_settings() -> Iterator[None]:
 
 
 def command(home: Path, words: str) -> str:
-    """A command of the demo's home, as a person can type it: by the path when it is not on the PATH."""
+    """A command (``beadmill …``) as a person types it for the demo's home; by its path when it is not on the PATH."""
     mine = Path(sys.argv[0])
     program = shlex.quote(str(mine)) if mine.name == "beadmill" and not shutil.which("beadmill") else "beadmill"
-    return f"BEADMILL_HOME={shlex.quote(str(home))} {program} {words}"
+    return f"BEADMILL_HOME={shlex.quote(str(home))} {program} {words.removeprefix('beadmill ')}"

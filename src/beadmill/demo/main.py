@@ -10,11 +10,12 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from beadmill.demo import house, material
 from beadmill.demo.client import Api
-from beadmill.demo.person import Person
+from beadmill.demo.person import Person, Stuck
 from beadmill.demo.show import Screen, screen
 from beadmill.demo.watch import Look, Story, look
 from beadmill.errors import BeadmillError, Conflict
@@ -42,6 +43,8 @@ def run_demo(*, agent: Agent = "scripted", answers: Answers = "auto", json: bool
         print("\nDetached; nothing was canceled. Back to it: beadmill demo --keep", file=sys.stderr)  # noqa: T201
         return 130
     except BeadmillError as error:
+        if isinstance(error, Stuck):
+            error.next = house.command(house.place().home, error.next)
         _tell(error)
         if json:
             print(jsonlib.dumps(error.envelope(), ensure_ascii=False))  # noqa: T201
@@ -67,7 +70,8 @@ async def _demo(wish: Wish) -> dict[str, Any]:
             if ask:
                 out.say(f"The same in the browser, signed in once: {await opened.link()}")
             began = time.monotonic()
-            last = await Watch(opened.api, out, None if ask else Person(opened.api, KEY)).until_over()
+            person = None if ask else Person(opened.api, KEY)
+            last = await Watch(opened.api, out, person, place.home).until_over()
             result = await summary(opened.api, last, time.monotonic() - began)
     for line in _ending(result, place):
         out.say(line)
@@ -100,6 +104,7 @@ class Watch:
     api: Api
     out: Screen
     person: Person | None
+    home: Path
     told: set[str] = field(default_factory=set)
 
     async def until_over(self) -> Look:
@@ -138,7 +143,7 @@ class Watch:
                     self.out.say(f"  > {said}")
             elif gate["id"] not in self.told:
                 self.told.add(gate["id"])
-                self.out.say(f"  waits for you: {gate['title']}\n    {gate['answer_with']}")
+                self.out.say(f"  waits for you: {gate['title']}\n    {house.command(self.home, gate['answer_with'])}")
 
 
 async def summary(api: Api, last: Look, wall: float) -> dict[str, Any]:
@@ -174,6 +179,6 @@ def _ending(result: Mapping[str, Any], place: material.Place) -> list[str]:
         f"{beads['done']} beads, {result['retries']} of their tries undone and repeated, {result['gates']} decisions at gates.",
         f"{result['tokens']:,} tokens of a scripted model, {result['wall_seconds']:.0f} s.",
         f"The merged change:  git -C {shlex.quote(str(place.origin))} log -p main",
-        f"All of it again:    {house.command(place.home, 'open')}",
+        f"All of it again:    {house.command(place.home, 'beadmill open')}",
         "Your own ticket:    beadmill project add <path of a repository>",
     ]

@@ -80,7 +80,10 @@ class BuildNode:
     async def _asked_for(self, v: Visit) -> None:
         """A person who sends a finished build back says what is missing: that becomes a bead of its own."""
         asked = v.comment.strip()
-        if not asked or await v.step("open", self.ground.left, v):
+        if not asked:
+            return
+        left = await v.step("open", self.ground.left, v)
+        if left:
             return
         plan, first = await v.get(SetupPlan), asked.splitlines()[0][:120]
         rework = with_rework(
