@@ -14,7 +14,7 @@ def started(cli: Cli, *more: str) -> str:
 
 
 def test_a_ticket_is_created_listed_edited_and_shown(attached: Cli) -> None:
-    made = attached("ticket", "new", "API", "One", "--description", "-", "--set", "build.parallel=2", stdin="# Text")
+    made = attached("ticket", "new", "API", "One", "--description", "-", "--set", "build.attempts=3", stdin="# Text")
     key = made.out.split()[1]
     edited = attached("ticket", "edit", key, "--title", "Two", "--priority", "1", "--json").json
     assert (edited["title"], edited["priority"], edited["description"]) == ("Two", 1, "# Text")
