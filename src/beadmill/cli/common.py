@@ -106,7 +106,7 @@ def money(spend: dict[str, Any]) -> str:
 
 
 def overrides(pairs: Sequence[str]) -> dict[str, Any]:
-    """``build.attempts=3`` → {"build": {"parallel": 2}}. Raises Invalid."""
+    """``build.attempts=3`` → {"build": {"attempts": 3}}. Raises Invalid."""
     out: dict[str, Any] = {}
     for pair in pairs:
         path, equals, value = pair.partition("=")
