@@ -106,12 +106,12 @@ def money(spend: dict[str, Any]) -> str:
 
 
 def overrides(pairs: Sequence[str]) -> dict[str, Any]:
-    """``build.parallel=2`` → {"build": {"parallel": 2}}. Raises Invalid."""
+    """``build.attempts=3`` → {"build": {"attempts": 3}}. Raises Invalid."""
     out: dict[str, Any] = {}
     for pair in pairs:
         path, equals, value = pair.partition("=")
         if not equals or not path:
-            raise Invalid(f"{pair!r} is not of the form key=value", code="SET", next="for example build.parallel=2")
+            raise Invalid(f"{pair!r} is not of the form key=value", code="SET", next="for example build.attempts=3")
         into = out
         *groups, last = path.split(".")
         for name in groups:

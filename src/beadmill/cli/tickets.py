@@ -7,7 +7,7 @@ import typer
 from beadmill.cli.common import AsJson, Most, api, fields, group, money, overrides, show, table, text_of
 
 app = group("Work items: from a draft to a merged change.")
-Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.parallel=2. Repeatable.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
 Text = Annotated[str | None, typer.Option(help="Markdown; - reads standard input, @file a file.")]
 UntilGate = Annotated[bool, typer.Option("--until-gate", help="End with exit code 5 as soon as a person is needed.")]
 
