@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, Most, api, fields, group, money, overrides, settings_of, show, table, text_of
+from beadmill.cli.client import Client
+from beadmill.cli.common import AsJson, Most, api, fields, group, money, overrides, say, settings_of, show, table, text_of
 
 app = group("Work items: from a draft to a merged change.")
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
@@ -31,8 +32,16 @@ def new(
     texts = {"description": text_of(description or ""), "acceptance": text_of(acceptance or "")}
     answer = client.call("tickets.create", body={**body, **texts})
     if start_now:
-        answer = client.call("tickets.start", key=answer["key"])
+        answer = _started(client, answer["key"])
     show(answer, as_json=as_json, text=_one)
+
+
+def _started(client: Client, key: str) -> Any:
+    try:
+        return client.call("tickets.start", key=key)
+    except BeadmillError:
+        say(f"{key} was created; it is not started.")
+        raise
 
 
 @app.command("list")

@@ -84,7 +84,7 @@ class Feed:
 
 
 def watch(client: Client, key: str, *, as_json: bool, until_gate: bool) -> int:
-    """Until the ticket ends: 0 completed, 1 canceled; 5 when ``until_gate`` and a person is needed or it is held."""
+    """Until the ticket ends: 0 completed, 1 canceled; 5 when ``until_gate`` and a person is needed."""
     ticket = client.call("tickets.show", key=key)
     seq = ticket["current"]["seq"] if ticket["current"] else client.call("status.show")["seq"]
     feed = Feed(client, key, str(seq))
@@ -100,7 +100,8 @@ def watch(client: Client, key: str, *, as_json: bool, until_gate: bool) -> int:
 def _over(ticket: Any, until_gate: bool) -> int | None:
     if ticket["state"] in ENDS:
         return ENDS[ticket["state"]]
-    return NEEDS_A_PERSON if until_gate and (ticket["waits"] or ticket["hold"] != "none") else None
+    waits = _gates(ticket) or ticket["hold"] != "none" or ticket["state"] == "draft"
+    return NEEDS_A_PERSON if until_gate and waits else None
 
 
 def _fresh(feed: Feed) -> Any:
@@ -114,6 +115,8 @@ def _fresh(feed: Feed) -> Any:
 # --- plain lines --------------------------------------------------------------------------------------------------
 def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
     asked: set[str] = set()
+    if ticket["state"] == "draft" and not as_json:
+        typer.echo(f"{ticket['key']} is a draft: beadmill ticket start {ticket['key']}")
     while True:
         _say_gates(ticket, asked, as_json)
         end = _over(ticket, until_gate)
