@@ -56,7 +56,7 @@ def _milliseconds(value: Any) -> int:
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 12:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("timeoutMs: a whole number of milliseconds")
+        raise ValueError("timeoutMs: a whole number of milliseconds")  # noqa: TRY004 - pydantic wants ValueError
     return value
 
 
@@ -81,7 +81,7 @@ _SCHEMA: dict[str, Any] = {
         "script": {"type": "string"},
         "cwd": {"type": "string"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}},
-        "timeoutMs": {"type": "integer"},
+        "timeoutMs": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     },
     "required": ["mode"],
 }

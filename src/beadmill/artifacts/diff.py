@@ -101,10 +101,10 @@ def changes(
     for real in difference(before, after):
         claims = by_item.pop((real.item_type, real.id), [])
         out.append(_attributed(real, claims, notes))
-    for left in by_item.values():
-        notes.append(
-            _note("dropped", "claimed change is no difference", f"{left[0].type} {left[0].id or left[0].after}")
-        )
+    notes += [
+        _note("dropped", "claimed change is no difference", f"{left[0].type} {left[0].id or left[0].after}")
+        for left in by_item.values()
+    ]
     return tuple(out), tuple(notes)
 
 

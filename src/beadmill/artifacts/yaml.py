@@ -47,8 +47,7 @@ def dump(value: Any) -> str:
     """Any JSON value as block YAML."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
-    yaml.default_flow_style = False  # type: ignore[assignment]
-    yaml.sort_base_mapping_type_on_output = False
+    yaml.default_flow_style = False
     yaml.allow_unicode = True
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)

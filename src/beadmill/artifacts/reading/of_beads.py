@@ -63,7 +63,7 @@ def _give_ids(tree: Tree, _context: Context, notes: Notes) -> Tree:
             notes.synthesized("bead id in kebab-case and unique", f"{wanted or 'no id'} → {unique}")
         taken.add(unique)
         bead["id"] = unique
-        if bead.get("test_commands") and bead.pop("test_command_reason", None) is not None:
+        if bead.get("test_commands") and str(bead.pop("test_command_reason", None) or "").strip():
             notes.dropped("testCommandReason beside commands", unique)
     return tree
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -46,8 +46,7 @@ def revised(model: type[D], check: Check[D]) -> Callable[[Any, Context, Notes], 
 
 
 def _document(model: type[D], reply: BaseModel) -> D:
-    document: D = model.model_construct(**{name: getattr(reply, name) for name in model.model_fields})
-    return document
+    return cast("D", model.model_construct(**{name: getattr(reply, name) for name in model.model_fields}))
 
 
 def _changes(model: type[D], document: D, reply: BaseModel, context: Context, notes: Notes) -> tuple[Change, ...]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ValidationError
-
 from beadmill.artifacts.council import CoverageReply
 from beadmill.artifacts.interview import Asked
-from beadmill.artifacts.reading.ask import count, names
-from beadmill.artifacts.reading.fit import Fit
+from beadmill.artifacts.reading.ask import count, names, need, rows
+from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.of_interview import FINAL, QUESTION_ALIASES, prepare_asked, wrong_options
+from beadmill.artifacts.reading.replies import CoverageForm, FollowUp
 from beadmill.artifacts.reading.shape import Context, Shape
 from beadmill.artifacts.reading.tree import Tree, Unfit
 
@@ -31,7 +30,19 @@ def _agree(tree: Tree, context: Context, notes: Notes) -> Tree:
     return tree
 
 
-def _check(value: CoverageReply, context: Context, notes: Notes) -> CoverageReply:
+def _prepare(tree: Tree, _context: Context, notes: Notes) -> Tree:
+    """A follow-up written as one sentence is its question."""
+    key = (
+        next((k for k in tree if squash(k) in ("followupquestions", "followups")), "") if isinstance(tree, dict) else ""
+    )
+    if key and isinstance(tree[key], list):
+        tree = tree | {key: [{"question": row} if isinstance(row, str) else row for row in tree[key]]}
+        for row in rows(tree, key):
+            prepare_asked(row, notes)
+    return tree
+
+
+def _check(value: CoverageForm, context: Context, notes: Notes) -> CoverageReply:
     gaps = tuple(gap for gap in value.gaps if gap.strip())
     if value.status == "gaps" and not gaps and not value.follow_up_questions:
         raise Unfit("gaps: status is gaps, so name them; or answer status clean")
@@ -39,48 +50,33 @@ def _check(value: CoverageReply, context: Context, notes: Notes) -> CoverageRepl
     return CoverageReply(status=value.status, gaps=gaps, follow_up_questions=questions)
 
 
-def _follow_ups(found: tuple[Any, ...], context: Context, notes: Notes) -> tuple[Any, ...]:
-    """New ids CFU1 …, within the budget, as ``Asked`` in JSON."""
+def _follow_ups(found: tuple[FollowUp, ...], context: Context, notes: Notes) -> tuple[Any, ...]:
+    """New ids CFU1 …, within the budget, as ``Asked`` in JSON. What the budget cuts off is not looked at."""
     left = count(context, "follow_ups_left")
     if left is not None and len(found) > left:
         notes.dropped("follow-up questions over the budget", f"{len(found) - left} left out")
-        found = found[:left]
+        found = found[: max(left, 0)]
     taken = {*(names(context, "known_ids") or ()), FINAL}
     out: list[Any] = []
-    for row in found:
-        one = _asked(row, notes)
-        if not one.id or one.id in taken:
-            fresh = next(f"CFU{n}" for n in range(1, len(taken) + 2) if f"CFU{n}" not in taken)
-            notes.synthesized("follow-up numbered", f"{one.id or 'no id'} → {fresh}")
-            one = one.model_copy(update={"id": fresh})
-        taken.add(one.id)
-        out.append(one.model_dump(mode="json"))
+    for one in found:
+        name = one.id
+        if not name or name in taken:
+            name = next(f"CFU{n}" for n in range(1, len(taken) + 2) if f"CFU{n}" not in taken)
+            notes.synthesized("follow-up numbered", f"{one.id or 'no id'} → {name}")
+        taken.add(name)
+        need(wrong_options(name, one.answer_type, [option.id for option in one.options]))
+        need([] if one.question.strip() else [f"{name}: the question is empty"])
+        asked = Asked.model_validate(one.model_dump() | {"id": name, "source": "coverage_follow_up"})
+        out.append(asked.model_dump(mode="json"))
     return tuple(out)
-
-
-def _asked(row: Any, notes: Notes) -> Asked:
-    if isinstance(row, str):
-        row = {"question": row}
-    if not isinstance(row, dict):
-        raise Unfit("follow_up_questions: each is a mapping with id, question, phase, answer_type, options")
-    prepare_asked(row, notes)
-    fitted = Fit(QUESTION_ALIASES, notes).model(Asked, row)
-    try:
-        one = Asked.model_validate({"id": "", "phase": "Assembly"} | fitted | {"source": "coverage_follow_up"})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise Unfit(f"follow_up_questions.{where}: {first['msg']}") from error
-    wrong = wrong_options(one.id or "follow-up", one.answer_type, [o.id for o in one.options])
-    if wrong or not one.question.strip():
-        raise Unfit(wrong[0] if wrong else "follow_up_questions: a question is empty")
-    return one
 
 
 COVERAGE: Shape[CoverageReply] = Shape(
     "coverage",
-    CoverageReply,
-    aliases={"follow_up_questions": ("follow_ups", "questions"), "gaps": ("missing",), "status": ("result", "verdict")},
+    CoverageForm,
+    aliases=QUESTION_ALIASES
+    | {"follow_up_questions": ("follow_ups",), "gaps": ("missing",), "status": ("result", "verdict")},
+    prepare=_prepare,
     normalise=_agree,
     check=_check,
     rules=(

@@ -28,13 +28,26 @@ def _json(text: str, work: Work, notes: Notes, *, repair: bool) -> Parsed:
         return from_json(text)
     except BadText as error:
         first = error
+    if first.told:
+        raise first
     try:
-        return from_yaml(text, work)
+        parsed = from_json(text, strict=False)
+        notes.fixed("line breaks inside JSON texts kept")
+    except BadText:
+        parsed = _flow(text, work, notes, first, repair=repair)
+    return parsed
+
+
+def _flow(text: str, work: Work, notes: Notes, first: BadText, *, repair: bool) -> Parsed:
+    try:
+        parsed = from_yaml(text, work)
     except BadText as error:
         if repair:
             return repair_json(text, notes, first)
         cut = first.cut and left_open(text)
         raise BadText(first.message, line=first.line, column=first.column, cut=cut) from error
+    notes.fixed("JSON read by the rules of YAML", str(first))
+    return parsed
 
 
 def _stream(text: str) -> Parsed:

@@ -83,7 +83,7 @@ def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes) -> _Try:
         for at, one in enumerate(found):
             attempt = _candidate(shape, one, ctx, Notes(*notes.all()), work, repair=repair)
             if attempt.step == 3:
-                return _only_one(shape, attempt, one, found[at + 1 :], ctx, work)
+                return _only_one(shape, attempt, one, others=found[at + 1 :], ctx=ctx, work=work)
             if attempt.step > best.step or best.error.startswith("no document"):
                 best = attempt
         if ends and shape.finish is not None:
@@ -107,7 +107,7 @@ def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, wo
 
 
 def _only_one(
-    shape: Shape[Any], won: _Try, winner: Candidate, others: tuple[Candidate, ...], ctx: Context, work: Work
+    shape: Shape[Any], won: _Try, winner: Candidate, *, others: tuple[Candidate, ...], ctx: Context, work: Work
 ) -> _Try:
     """Two blocks that both satisfy the schema and differ are an ambiguity: the model must say which it means."""
     if winner.origin not in ("fence", "tag"):
@@ -141,8 +141,9 @@ def _accept(shape: Shape[Any], tree: Tree, ctx: Context, notes: Notes) -> _Try:
     try:
         tree = shape.prepare(_unwrap(shape, tree, notes), ctx, notes)
         if not isinstance(tree, dict) or not _ours(shape, tree):
-            wanted = ", ".join(list(shape.model.model_fields)[:6])
-            return _Try(1, failure="validation", error=f"not the wanted document (keys: {wanted} …)", notes=notes.all())
+            wanted = ", ".join([name for name in shape.model.model_fields if name not in shape.owned][:6])
+            error = f"no document with these keys in the reply: {wanted} …"
+            return _Try(1, failure="validation" if isinstance(tree, dict) else "parse", error=error, notes=notes.all())
         fitted = Fit(shape.aliases, notes, vocabulary(shape).fields).model(shape.model, tree)
         fitted = shape.normalise(_without_owned(shape, fitted, notes), ctx, notes)
         value = shape.check(shape.model.model_validate(fitted), ctx, notes)
@@ -177,6 +178,7 @@ def _unwrap(shape: Shape[Any], tree: Tree, notes: Notes) -> Tree:
         notes.fixed("container removed", inner[0][0])
         tree = inner[0][1]
     if isinstance(tree, list) and len(tree) == 1 and isinstance(tree[0], dict) and _is_root(shape, tree[0]):
+        notes.fixed("list of one document removed")
         tree = tree[0]
     if isinstance(tree, list) and shape.root:
         if shape.form != "jsonl":
@@ -187,7 +189,9 @@ def _unwrap(shape: Shape[Any], tree: Tree, notes: Notes) -> Tree:
 
 def _is_root(shape: Shape[Any], item: dict[str, Tree]) -> bool:
     """A list of one that holds the whole document: ``[{beads: […]}]``."""
-    return bool(shape.root) and any(squash(k) == squash(shape.root) and isinstance(v, list) for k, v in item.items())
+    if not shape.root:
+        return _ours(shape, item)
+    return any(squash(k) == squash(shape.root) and isinstance(v, list) for k, v in item.items())
 
 
 def told(error: ValidationError) -> str:

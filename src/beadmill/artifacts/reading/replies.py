@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field, create_model
 
@@ -11,6 +11,7 @@ from beadmill.artifacts.base import CamelRecord, Document, Record
 from beadmill.artifacts.beads import BlueprintBead, Dependencies
 from beadmill.artifacts.council import Change, Resolution
 from beadmill.artifacts.delivery import FileAudit
+from beadmill.artifacts.interview import AnswerType, Option, PhaseName
 
 D = TypeVar("D", bound=Document)
 
@@ -63,6 +64,24 @@ class Expansion(BlueprintBead, ExpansionPart):
 
 class Expansions(Record):
     beads: tuple[Expansion, ...] = Field(min_length=1)
+
+
+class FollowUp(Record):
+    """A question the audit wants to ask; Beadmill numbers it and says where it comes from."""
+
+    id: str = ""
+    question: str
+    phase: PhaseName = "Assembly"
+    priority: Literal["critical", "high", "medium", "low"] = "medium"
+    rationale: str = ""
+    answer_type: AnswerType = "free_text"
+    options: tuple[Option, ...] = ()
+
+
+class CoverageForm(Record):
+    status: Literal["clean", "gaps"]
+    gaps: tuple[str, ...] = ()
+    follow_up_questions: tuple[FollowUp, ...] = ()
 
 
 class CategoryScores(Record):

@@ -7,6 +7,7 @@ field asks for one. Nothing here recurses on the input, runs a tag, or follows a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -29,15 +30,19 @@ DEEPEST = 60
 MOST_NODES = 100_000
 LONGEST_YAML = 1_000_000  # characters; the pure scanner reads about 300 kB a second
 LONGEST_JSON = 5_000_000
+_NO_COMMENT = re.compile(r"[ \t]+#\w")  # ``issue #5``: YAML would cut the sentence there
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class BadText(ValueError):
     """The text is not a tree. ``line`` and ``column`` count from 0; ``cut`` = it ends in the middle of something."""
 
-    def __init__(self, message: str, *, line: int = 0, column: int = 0, cut: bool = False, began: int = -1) -> None:
+    def __init__(
+        self, message: str, *, line: int = 0, column: int = 0, cut: bool = False, began: int = -1, told: bool = False
+    ) -> None:
         super().__init__(message)
         self.message, self.line, self.column, self.cut = message, line, column, cut
+        self.told = told  # our own finding: a looser reading would hide it
         self.began = began if began >= 0 else line  # where the thing that failed starts
 
     def __str__(self) -> str:
@@ -147,6 +152,8 @@ class _Builder:
             raise self._bad("tags are not allowed", event)
         if event.style is None and event.end_mark.line > event.start_mark.line:
             self._no_list_inside(event)
+        if event.style is None and _NO_COMMENT.match(self.text, event.end_mark.index):
+            raise self._bad("a # that belongs to the text", event)
         return None if event.style is None and event.value in _NULLS else str(event.value)
 
     def _no_list_inside(self, event: ScalarEvent) -> None:
@@ -211,7 +218,7 @@ class _Strict:
         out = Branch()
         for key, value in pairs:
             if key in out and out[key] != value:
-                raise BadText(f"the key {key!r} is there twice with different values")
+                raise BadText(f"the key {key!r} is there twice with different values", told=True)
             if key in out:
                 self.doubles.append(key)
             out[key] = value

@@ -1,0 +1,346 @@
+"""Local repairs of YAML, cheapest first. Each acts at the line where reading failed and is kept only when the failure
+moves on. Repairs change quotes, spaces and line breaks, never words (``same_words``); two that take lines away (a tag or
+fence line, prose after the document) say so and take away nothing that carries a key of the document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from beadmill.artifacts.reading.candidates import squash
+from beadmill.artifacts.reading.lines import children, is_quoted, opaque, opens_block, quoted, split
+from beadmill.artifacts.reading.notes import Notes
+from beadmill.artifacts.reading.tree import BadText, Parsed, Work, from_yaml
+from beadmill.artifacts.reading.vocabulary import Vocabulary
+
+Lines = list[str]
+Apply = Callable[[Lines, int, Vocabulary], Lines | None]
+MOST_ROUNDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    title: str
+    apply: Apply
+    removes: bool = False
+
+
+def repair_yaml(text: str, words: Vocabulary, work: Work, notes: Notes) -> Parsed:
+    """Raises BadText, the first one that nothing could repair."""
+    lines = text.split("\n")
+    made: list[tuple[str, str]] = []
+    for _ in range(MOST_ROUNDS):
+        try:
+            parsed = from_yaml("\n".join(lines), work)
+        except BadText as error:
+            step = _step(lines, error, words, work, [title for title, _ in made])
+            if step is None:
+                raise
+            lines, title, at = step
+            made.append((title, at))
+            continue
+        for title, at in made:
+            notes.fixed(title, at)
+        return parsed
+    raise BadText("more than can be repaired")
+
+
+def _step(
+    lines: Lines, error: BadText, words: Vocabulary, work: Work, made: Sequence[str]
+) -> tuple[Lines, str, str] | None:
+    """The first repair that lets reading go further."""
+    if error.cut and error.began >= len(lines) - 1:
+        return None
+    left = (len(lines) - error.line, -error.column)
+    for repair in REPAIRS:
+        for n in _places(lines, error):
+            changed = repair.apply(lines, n, words)
+            if changed is None or changed == lines:
+                continue
+            if not repair.removes and not same_words("\n".join(lines), "\n".join(changed)):
+                continue
+            if _further(changed, left, work):
+                if repair is QUOTE_COLON and made.count(repair.title) >= 2:
+                    changed = _quote_all(changed, words)
+                return changed, repair.title, f"line {n + 1}: {lines[n].strip()[:160]}"
+    return None
+
+
+def _places(lines: Lines, error: BadText) -> list[int]:
+    """The failing line, where the failing thing began, and the line before."""
+    at = min(error.line, len(lines) - 1)
+    before = next((n for n in range(at - 1, -1, -1) if lines[n].strip()), at)
+    found = [n for n in dict.fromkeys((at, min(error.began, at), before)) if 0 <= n < len(lines)]
+    hidden = opaque(lines)
+    return [n for n in found if n not in hidden]
+
+
+def _further(lines: Lines, left: tuple[int, int], work: Work) -> bool:
+    try:
+        from_yaml("\n".join(lines), work)
+    except BadText as error:
+        return (len(lines) - error.line, -error.column) < left
+    return True
+
+
+_WORD = re.compile(r"\w+")
+
+
+def same_words(before: str, after: str) -> bool:
+    return _WORD.findall(_plain_escapes(before)) == _WORD.findall(_plain_escapes(after))
+
+
+def _plain_escapes(text: str) -> str:
+    """Backslash and the letter after it read the same whether the backslash is doubled or not."""
+    return re.sub(r"\\+", " ", text)
+
+
+def _tabs(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    if "\t" not in lines[n][: len(lines[n]) - len(lines[n].lstrip())]:
+        return None
+    return [re.sub(r"^\t+", lambda m: "  " * len(m[0]), one) for one in lines[:n]] + [
+        re.sub(r"^[ \t]+", lambda m: m[0].replace("\t", "  "), one) for one in lines[n:]
+    ]
+
+
+def _marker_line(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """A line that is only a fence or only a tag."""
+    if re.fullmatch(r"\s*(?:`{3,}[\w+.-]*|~{3,}[\w+.-]*|</?[A-Za-z][\w.-]*\s*/?>)\s*", lines[n]):
+        return lines[:n] + lines[n + 1 :]
+    return None
+
+
+def _space_after_colon(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    found = re.match(r"^(\s*(?:-\s+)*)([A-Za-z_][\w-]*):(?!//)(\S.*)$", lines[n])
+    if found and words.knows(found[2]):
+        return _put(lines, n, f"{found[1]}{found[2]}: {found[3]}")
+    return None
+
+
+def _space_after_dash(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """``-item`` beside ``- item`` of the same indent."""
+    found = re.match(r"^(\s*)-([^\s\-].*)$", lines[n])
+    if found and any(one.startswith(f"{found[1]}- ") for one in (*lines[max(0, n - 40) : n], *lines[n + 1 : n + 40])):
+        return _put(lines, n, f"{found[1]}- {found[2]}")
+    return None
+
+
+def _escapes(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """A backslash that starts no YAML escape is a backslash."""
+    line = split(lines[n])
+    if line.value[:1] != '"':
+        return None
+    fixed = re.sub(
+        r'\\(\\|["/ 0abtnvfreN_LP]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|\\', lambda m: m[0] if m[1] else "\\\\", line.value
+    )
+    return _put(lines, n, line.with_value(fixed)) if fixed != line.value else None
+
+
+def _inner_quotes(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """``"say "hi" twice"`` → the inner ones escaped."""
+    line = split(lines[n])
+    mark = line.value[:1]
+    if mark not in ("'", '"') or len(line.value) < 3 or line.value[-1] != mark or is_quoted(line.value):
+        return None
+    inner = line.value[1:-1]
+    fixed = inner.replace("''", "'").replace("'", "''") if mark == "'" else re.sub(r'\\?"', r'\\"', inner)
+    return _put(lines, n, line.with_value(f"{mark}{fixed}{mark}"))
+
+
+def _one_line_keys(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    """``id: Q01, phase: Foundation, question: Why?``: several keys whose values, but for the last, are one word."""
+    line = split(lines[n])
+    parts = re.split(r"(?:,\s*|\s+)(?=(?:" + "|".join(_keys_in(lines[n], words)) + r"):\s)", lines[n][line.column :])
+    pairs = [re.match(r"([A-Za-z_]\w*):\s+(.+)$", part) for part in parts]
+    if len(pairs) < 2 or any(pair is None or not words.knows(pair[1]) for pair in pairs):
+        return None
+    if any(pair is None or " " in pair[2].strip() for pair in pairs[:-1]):
+        return None
+    parts = [part if re.match(r"\w+: [\w-]+$", part) else _colon_quoted(part) for part in parts]
+    rest = [" " * line.column + part for part in parts[1:]]
+    return [*lines[:n], lines[n][: line.column] + parts[0], *rest, *lines[n + 1 :]]
+
+
+def _colon_quoted(pair: str) -> str:
+    key, _, value = pair.partition(": ")
+    return f"{key}: {quoted(value.strip())}" if re.search(r":(?:\s|$)", value) else pair
+
+
+def _keys_in(text: str, words: Vocabulary) -> list[str]:
+    """The known keys that a line spells; one that cannot occur when it spells none."""
+    found = [word for word in re.findall(r"([A-Za-z_]\w*):\s", text) if words.knows(word)]
+    return [re.escape(word) for word in dict.fromkeys(found)] or ["(?!)"]
+
+
+def _quote_colon(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    """``key: one: two`` → the value quoted; ``- one: two: three`` → the item quoted, unless ``one`` is a key."""
+    line = split(lines[n])
+    if not line.key or not re.search(r":(?:\s|$)", line.value) or line.value[:1] in "\"'[{|>":
+        return None
+    if line.dash and not words.knows(line.key):
+        text = lines[n][line.column : len(lines[n]) - len(line.comment)].rstrip()
+        return _put(lines, n, lines[n][: line.column] + quoted(text) + line.comment)
+    return _put(lines, n, line.with_value(quoted(line.value)))
+
+
+def _quote_all(lines: Lines, words: Vocabulary) -> Lines:
+    """The same for every other line that cannot be read otherwise: not in blocks, not after an open quote."""
+    hidden = opaque(lines)
+    out = list(lines)
+    for n, text in enumerate(lines):
+        line = split(text)
+        if n not in hidden and line.value[:1] in ("'", '"') and not is_quoted(line.value):
+            return out
+        if n not in hidden and line.key and words.knows(line.key):
+            changed = _quote_colon(out, n, words)
+            out = changed if changed is not None else out
+    return out
+
+
+def _quote_value(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """A value that starts with a sign YAML keeps for itself (@ ` * & ! % | > [ {), or a quoted word and more text."""
+    line = split(lines[n])
+    if not line.value or is_quoted(line.value) or not (line.key or line.dash):
+        return None
+    if line.value[0] not in "@`*&!%|>[{]},?\"'" or (opens_block(lines[n]) and len(line.value) <= 3):
+        return None
+    if line.value[0] in "[{" and line.value[-1] in "]}":
+        return None  # a list or mapping in one line: what is wrong inside it cannot be told
+    return _put(lines, n, line.with_value(quoted(line.value)))
+
+
+def _primary_key(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    """``- Q01`` and keys below it: the word is the id."""
+    line = split(lines[n])
+    after = split(lines[n + 1]) if n + 1 < len(lines) else None
+    if not line.dash or line.key or not re.fullmatch(r"[\w.-]{1,60}", line.value) or "id" not in words.every:
+        return None
+    if after is None or after.dash or not words.knows(after.key) or after.indent <= line.indent:
+        return None
+    return _put(lines, n, f"{lines[n][: line.column]}id: {line.value}{line.comment}")
+
+
+def _indent_dash(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """A list item one or two columns beside the items before it."""
+    line = split(lines[n])
+    if not line.dash:
+        return None
+    for before in range(n - 1, max(-1, n - 200), -1):
+        other = split(lines[before])
+        if other.dash and other.indent != line.indent and abs(other.indent - line.indent) <= 2:
+            return _shift(lines, n, other.indent - line.indent, line.indent)
+        if not other.blank and other.indent < line.indent - 2:
+            return None
+    return None
+
+
+def _indent_key(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    """A known key one column beside the keys of the mapping that is open."""
+    line = split(lines[n])
+    if line.dash or not words.knows(line.key):
+        return None
+    columns = {o.column for o in map(split, lines[max(0, n - 60) : n]) if o.key}
+    near = [c for c in (line.indent - 1, line.indent + 1) if c in columns]
+    return _shift(lines, n, near[0] - line.indent, line.indent) if len(near) == 1 else None
+
+
+def _shift(lines: Lines, n: int, by: int, indent: int) -> Lines:
+    """Line ``n`` and everything below it moved by ``by`` columns."""
+    end = children(lines, n, indent)
+    moved = [(" " * by + one if by > 0 else one[-by:]) if one.strip() else one for one in lines[n:end]]
+    return lines[:n] + moved + lines[end:]
+
+
+def _text_block(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    """A text over several lines without ``|``: made a block, when its key holds one text."""
+    start = next((m for m in range(n, max(-1, n - 200), -1) if squash(split(lines[m]).key) in words.texts), None)
+    if start is None or opens_block(lines[start]):
+        return None
+    head = split(lines[start])
+    end = children(lines, start, head.column)
+    if end <= start + 1 or n >= end or head.value[:1] in ("'", '"'):
+        return None
+    body = lines[start + 1 : end]
+    least = min(len(one) - len(one.lstrip(" ")) for one in body if one.strip())
+    pad = " " * (head.column + 2)
+    first = [pad + head.value] if head.value else []
+    block = first + [pad + one[least:] if one.strip() else "" for one in body]
+    return [*lines[:start], head.head.rstrip() + " |" + head.comment, *block, *lines[end:]]
+
+
+def _hash(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """``fix issue #5``: the number is text, not a comment."""
+    line = split(lines[n])
+    if not re.search(r"\s#\w", line.value) or line.value[0] in "\"'[{|>" or not (line.key or line.dash):
+        return None
+    return _put(lines, n, line.with_value(quoted(line.value)))
+
+
+def _fold(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    """A sentence wrapped over two lines whose second half looks like a key or stands too far left."""
+    before = next((m for m in range(n - 1, -1, -1) if lines[m].strip()), None)
+    if before is None or n - before != 1:
+        return None
+    first, line = split(lines[before]), split(lines[n])
+    if lines[n].strip() in ("---", "...") or line.dash or not first.value or first.value[0] in "[{|>" or words.knows(line.key) or first.comment:
+        return None
+    inner = first.value[1:-1] if is_quoted(first.value) else first.value
+    if first.value[0] in "\"'" and not (first.value[0] == '"' and is_quoted(first.value)):
+        return None
+    start = lines[before][first.column :].strip() if first.dash and first.key and not words.knows(first.key) else None
+    head = lines[before][: first.column] if start else first.head
+    text = f"{start or inner} {lines[n].strip()}"
+    value = f'"{text}"' if is_quoted(first.value) and not start else quoted(text)
+    space = "" if head.endswith((" ", "\t")) or not head else " "
+    return [*lines[:before], f"{head}{space}{value}", *lines[n + 1 :]]
+
+
+def _open_quote(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
+    """A quote that is opened and never closed on its line: the mark is part of the text or a slip; the text is kept."""
+    line = split(lines[n])
+    mark = line.value[:1]
+    if mark not in ("'", '"') or line.value.count(mark) != 1 or n + 1 >= len(lines):
+        return None
+    after = split(lines[n + 1])
+    if not (after.key or after.dash):
+        return None
+    return _put(lines, n, line.with_value(quoted(line.value[1:])))
+
+
+def _prose_after(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
+    """Text after a blank line at the left margin, to the end, with no key of the document in it."""
+    start = next((m for m in range(n, 0, -1) if not lines[m - 1].strip()), None)
+    if start is None and lines[n].strip() in ("---", "..."):
+        start = n
+    if start is None or not lines[start].strip() or (lines[start][:1] in " \t-#" and lines[start].strip() != "---"):
+        return None
+    if any(words.knows(split(one).key) for one in lines[start:] if split(one).key):
+        return None
+    return lines[:start]
+
+
+def _put(lines: Lines, n: int, text: str) -> Lines:
+    return [*lines[:n], text, *lines[n + 1 :]]
+
+
+QUOTE_COLON = Repair("text with a colon quoted", _quote_colon)
+REPAIRS: tuple[Repair, ...] = (
+    Repair("tabs in the indent became spaces", _tabs),
+    Repair("fence or tag line removed", _marker_line, removes=True),
+    Repair("space put after a colon", _space_after_colon),
+    Repair("space put after a dash", _space_after_dash),
+    Repair("backslash kept as a backslash", _escapes),
+    Repair("quotes inside quotes escaped", _inner_quotes),
+    Repair("several keys on one line separated", _one_line_keys),
+    QUOTE_COLON,
+    Repair("quote that is never closed", _open_quote),
+    Repair("text quoted", _quote_value),
+    Repair("text with a # quoted", _hash),
+    Repair("word of a list item taken as its id", _primary_key, removes=True),
+    Repair("list item moved to the others", _indent_dash),
+    Repair("key moved to the others", _indent_key),
+    Repair("text over several lines made a block", _text_block),
+    Repair("wrapped sentence joined", _fold),
+    Repair("text after the document removed", _prose_after, removes=True),
+)
