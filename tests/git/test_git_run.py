@@ -27,6 +27,12 @@ def plant(place: Path, script: str) -> Path:
     return place
 
 
+def wait_until_gone(pid: str) -> None:
+    end = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end
+
+
 async def test_a_failure_carries_gits_words_and_code(here: Repo) -> None:
     with pytest.raises(GitFailed, match="git cat-file failed: fatal: Not a valid object name nothing") as caught:
         await here.git("cat-file", "blob", "nothing")
@@ -97,9 +103,7 @@ async def test_a_command_that_hangs_is_ended_with_all_it_started(here: Repo, tmp
     with pytest.raises(Unavailable, match="did not end within") as caught:
         await here.git("-c", f"alias.hang=!echo $$ > '{pid}'; exec sleep 60", "hang", timeout=0.5)
     assert caught.value.code == "GIT_TIMEOUT"
-    end = time.monotonic() + 10
-    while Path(f"/proc/{pid.read_text().strip()}").exists():
-        assert time.monotonic() < end
+    wait_until_gone(pid.read_text().strip())
 
 
 async def test_a_missing_git_says_so(here: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -110,9 +114,9 @@ async def test_a_missing_git_says_so(here: Repo, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_linked_worktree_is_found_with_its_common_folder(repo: Path, git: Git, tmp_path: Path) -> None:
-    git(repo, "worktree", "add", "-q", str(tmp_path / "linked tree"))
+    git(repo, "worktree", "add", "-qb", "linked", str(tmp_path / "linked tree"))
     assert await discover(tmp_path / "linked tree") == Repo(
-        repo / ".git" / "worktrees" / "linked tree", tmp_path / "linked tree", repo / ".git"
+        repo / ".git" / "worktrees" / "linked-tree", tmp_path / "linked tree", repo / ".git"
     )
     assert await discover(repo) == Repo(repo / ".git", repo)
 

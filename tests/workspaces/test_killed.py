@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from beadmill.git import locks
+from beadmill.workspaces.opening import drop_record
 from beadmill.workspaces.tree import lock_of
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
@@ -53,6 +55,17 @@ def working_in(*places: Path) -> list[int]:
         if process.name.isdigit() and any(os.fsencode(place) in said for place in places):
             found.append(int(process.name))
     return [pid for pid in found if pid != os.getpid()]
+
+
+def kill_all(*places: Path) -> None:
+    def gone() -> bool:
+        left = working_in(*places)
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
+
+    until(gone)
 
 
 @pytest.fixture
@@ -122,8 +135,7 @@ async def test_process_and_git_killed_in_the_checkout_leave_nothing_half_made(
     with start(order_open(repo, workspace)) as process:
         until(mark.exists)
         process.kill()
-    for pid in working_in(workspace):
-        os.kill(pid, signal.SIGKILL)
+    kill_all(workspace)
     let_go(gate)
     assert not (workspace / "tree" / "c").exists()
     tree = await whole(trees, repo, workspace)
@@ -167,8 +179,7 @@ async def test_process_and_git_killed_in_a_commit_commit_once(
     with start({"act": "commit", "tree": asdict(tree), "paths": ["a.slow"]}) as process:
         until(mark.exists)
         process.kill()
-    for pid in working_in(Path(tree.path), Path(tree.git_dir)):
-        os.kill(pid, signal.SIGKILL)
+    kill_all(Path(tree.path), Path(tree.git_dir))
     let_go(gate)
     await trees.commit(tree, ["a.slow"], "one", trailers={"Beadmill-Key": "k"})
     assert git(Path(tree.path), "log", "--format=%s").split("\n") == ["one", "first"]
@@ -209,6 +220,17 @@ async def test_a_lock_of_the_users_checkout_is_never_removed(trees: Worktrees, t
     lock.touch()
     await trees.reset(tree, tree.base_commit, why="test")
     assert lock.exists()
+
+
+@pytest.mark.parametrize("point", ["git.worktree", "git.worktree@2"])
+async def test_a_process_killed_while_it_repairs_a_tree_keeps_its_files(
+    trees: Worktrees, tree: Tree, repo: Path, workspace: Path, *, point: str
+) -> None:
+    (Path(tree.path) / "unsaved").write_text("precious")
+    drop_record(Path(tree.git_dir))
+    assert crash(order_open(repo, workspace), point) == -signal.SIGKILL
+    again = await trees.open(str(repo), str(workspace), branch="beadmill/DEMO-1", base="main")
+    assert await trees.changed(again, tree.base_commit) == ("unsaved",)
 
 
 async def test_a_record_that_a_killed_git_only_began_is_removed(

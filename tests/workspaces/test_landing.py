@@ -93,3 +93,9 @@ async def test_commits_of_the_agent_are_folded_into_the_one_commit(trees: Worktr
     assert git(Path(tree.path), "log", "--format=%s", sha or "").split("\n") == ["ours", "first"]
     assert git(Path(tree.path), "rev-parse", "refs/beadmill/undo/DEMO-1/1^1") == agents
     assert await trees.status(tree) == ()
+
+
+async def test_commits_of_the_agent_that_add_up_to_nothing_are_dropped(trees: Worktrees, tree: Tree, git: Git) -> None:
+    git(Path(tree.path), "commit", "-q", "--allow-empty", "-m", "by the agent")
+    assert await land(tree, [], "ours", {"Beadmill-Key": "k"}, tree.base_commit) == tree.base_commit
+    assert await trees.head(tree) == tree.base_commit

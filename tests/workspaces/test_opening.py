@@ -177,3 +177,25 @@ async def test_two_trees_of_one_workspace_have_their_own_branches(
 ) -> None:
     other = await trees.open(str(repo), str(workspace), branch="beadmill/DEMO-1", base="main", name="tree-2")
     assert (other.branch, other.path) == ("beadmill/DEMO-1-2", str(workspace / "tree-2"))
+
+
+async def test_a_pruned_record_is_made_again_and_the_files_stay(
+    trees: Worktrees, tree: Tree, repo: Path, workspace: Path, git: Git
+) -> None:
+    (Path(tree.path) / "unsaved").write_text("precious")
+    (Path(tree.path) / "README.md").write_text("changed\n")
+    (Path(tree.path) / ".git").unlink()
+    git(repo, "worktree", "prune")
+    again = await opened(trees, repo, workspace)
+    assert await trees.changed(again, tree.base_commit) == ("README.md", "unsaved")
+    assert (workspace / "tree" / "unsaved").read_text() == "precious"
+    assert await opened(trees, repo, workspace) == again
+
+
+async def test_files_that_no_marker_vouches_for_are_left_alone(trees: Worktrees, repo: Path, workspace: Path) -> None:
+    (workspace / "tree").mkdir(parents=True)
+    (workspace / "tree" / "mine").write_text("precious")
+    with pytest.raises(Conflict) as caught:
+        await opened(trees, repo, workspace)
+    assert caught.value.code == "UNKNOWN_TREE"
+    assert (workspace / "tree" / "mine").read_text() == "precious"

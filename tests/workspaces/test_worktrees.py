@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from beadmill.errors import Conflict, Invalid, NotFound, Refused, Unavailable
+from beadmill.git import undo
 from beadmill.workspaces.worktrees import FileStatus, Tree, Worktrees
 
 Git = Callable[..., str]
@@ -310,3 +311,23 @@ async def test_a_tree_replaced_by_a_link_is_not_removed(trees: Worktrees, tree: 
         await trees.remove(tree)
     assert caught.value.code == "NOT_OUR_TREE"
     assert (repo / "README.md").exists()
+
+
+async def test_a_repository_inside_the_tree_is_seen_and_set_aside_by_a_reset(
+    trees: Worktrees, tree: Tree, workspace: Path, git: Git
+) -> None:
+    git(Path(tree.path), "init", "-q", "inner")
+    fill(tree, "inner/f", text="mine")
+    assert await trees.changed(tree, tree.base_commit) == ("inner",)
+    await trees.reset(tree, tree.base_commit, why="test")
+    assert await trees.status(tree) == ()
+    assert (workspace / "runtime" / "set-aside" / "1" / "inner" / "f").read_text() == "mine"
+
+
+async def test_a_file_too_big_for_an_undo_ref_is_set_aside(
+    trees: Worktrees, tree: Tree, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo, "LIMIT", 10)
+    fill(tree, "d/big", text="b" * 11)
+    await trees.reset(tree, tree.base_commit, why="test")
+    assert (await trees.status(tree), names(workspace / "runtime" / "set-aside" / "1" / "d")) == ((), ["big"])

@@ -62,7 +62,7 @@ async def working(repo: Repo, scratch: Path, *, limit: int | None = None) -> Wor
         flagged = await _hidden(repo, env)
         if flagged:
             await repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", input=z(flagged), env=env)
-        await repo.git("add", "--update", "--", str(repo.work_tree), env=env)
+        await repo.git("add", "--update", "--", ".", env=env)
         kept, left_out = _by_size(repo, await untracked(repo, env), limit)
         await repo.git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=z(kept), env=env)
         tree = (await repo.git("write-tree", env=env)).text
@@ -73,6 +73,17 @@ async def untracked(repo: Repo, env: Mapping[str, str]) -> tuple[str, ...]:
     """Untracked files that are not ignored. A repository inside the tree is nobody's file: it stays out."""
     done = await repo.git("ls-files", "-z", "--others", "--exclude-standard", env=env)
     return tuple(path for path in done.fields if not path.endswith("/"))
+
+
+async def nested(repo: Repo) -> tuple[str, ...]:
+    """Folders that are git repositories of their own and neither tracked nor ignored."""
+    done = await repo.git("ls-files", "-z", "--others", "--exclude-standard")
+    return tuple(path.rstrip("/") for path in done.fields if path.endswith("/"))
+
+
+async def unkept(repo: Repo, limit: int) -> tuple[str, ...]:
+    """What no undo ref keeps and a clean-up would delete: inner repositories and untracked files over ``limit``."""
+    return (*await nested(repo), *_by_size(repo, await untracked(repo, {}), limit)[1])
 
 
 async def _hidden(repo: Repo, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ parent is HEAD, and whose second parent holds the index (missing while the index
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from beadmill import crashpoints
@@ -16,8 +17,9 @@ from beadmill.git.run import Repo
 LIMIT = 100 * 1024 * 1024  # bytes; a bigger untracked file is named in the undo commit, not kept
 
 
-async def save(repo: Repo, prefix: str, *, why: str, scratch: Path, limit: int = LIMIT) -> str:
+async def save(repo: Repo, prefix: str, *, why: str, scratch: Path, limit: int | None = None) -> str:
     """Keeps the working state and answers with its ref; a state that is kept already keeps its ref."""
+    limit = LIMIT if limit is None else limit
     head = await refs.commit(repo, "HEAD")
     state = await trees.working(repo, scratch, limit=limit)
     parents = [head] if head else []
@@ -50,6 +52,20 @@ async def _write(repo: Repo, prefix: str, commit: str, *, why: str) -> str:
             number += 1
         else:
             return ref
+
+
+async def set_aside(repo: Repo, scratch: Path, *, limit: int | None = None) -> Path | None:
+    """Moves what no undo ref keeps out of the tree, to ``<scratch>/set-aside/<n>``; None = there was nothing."""
+    names = await trees.unkept(repo, LIMIT if limit is None else limit)
+    return _move(repo.work_tree, scratch / "set-aside", names) if names and repo.work_tree else None
+
+
+def _move(root: Path, aside: Path, names: Sequence[str]) -> Path:
+    place = next(place for n in range(1, 100_000) if not (place := aside / str(n)).exists())
+    for name in names:
+        (place / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (root / name).rename(place / name)
+    return place
 
 
 async def restore(repo: Repo, ref: str) -> None:

@@ -13,6 +13,7 @@ REMOTE = "origin"
 KEPT = (
     "refs/beadmill/base"  # <KEPT>/<branch>: the base as fetched; the user's own remote-tracking refs stay as they are
 )
+RACES = 10  # two tickets may fetch the same base at once: one of them finds the ref moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,10 @@ async def fetch(repo: Repo, name: str) -> str:
     """Fetches one branch of origin into a ref of ours and nothing else. Raises Unavailable."""
     ref = f"{KEPT}/{name}"
     quiet = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=")
-    done = await repo.git("fetch", "--quiet", *quiet, REMOTE, f"+refs/heads/{name}:{ref}", ok=(), timeout=600)
+    for _ in range(RACES):
+        done = await repo.git("fetch", "--quiet", *quiet, REMOTE, f"+refs/heads/{name}:{ref}", ok=(), timeout=600)
+        if "cannot lock ref" not in done.err:
+            break
     if done.code:
         raise refs.outside(done, remote=REMOTE, doing=f"fetching {name}")
     return await refs.commit(repo, ref)

@@ -40,10 +40,12 @@ async def land(
                 return None
             content = merged.tree
         if content == await refs.tree(repo, parent):
-            return head
+            if parent != head:
+                await _drop(repo, tree, head, parent)
+            return parent
         made = await commits.write(repo, content, [parent], commits.message_of(message, trailers))
         await commits.show(repo, tree.ref, made, head, why="land")
-        if parent == expected_head:
+        if head == expected_head:
             await commits.settle_index(repo, paths)
         else:
             await _catch_up(repo, tree, made, expected=expected_head, parent=parent, landed=paths)
@@ -61,6 +63,12 @@ async def _parent(repo: Repo, tree: Tree, head: str, expected: str) -> str:
     ours = [entry.split("\t")[0] for entry in since.fields if entry.split("\t", 1)[1].strip()]
     await undo.save(repo, tree.undo_prefix, why="before landing on a moved branch", scratch=tree.scratch)
     return ours[0] if ours else expected
+
+
+async def _drop(repo: Repo, tree: Tree, head: str, parent: str) -> None:
+    """The agent's own commits add up to nothing that lands."""
+    await commits.show(repo, tree.ref, parent, head, why="land")
+    await repo.git("reset", "--quiet", "--mixed")
 
 
 async def _catch_up(repo: Repo, tree: Tree, made: str, *, expected: str, parent: str, landed: Sequence[str]) -> None:

@@ -42,6 +42,11 @@ class Wish:
         return self.workspace / self.name
 
     @property
+    def aside(self) -> Path:
+        """Where the files of a broken tree wait."""
+        return self.workspace / "runtime" / f"{self.name}.aside"
+
+    @property
     def intent(self) -> Path:
         return self.workspace / "runtime" / f"{self.name}.intent.json"
 
@@ -54,13 +59,38 @@ async def open_tree(wish: Wish) -> Tree:
     """Raises Refused, Unavailable, Conflict, GitFailed."""
     _check_place(wish)
     repo = await _main(wish.repository)
-    async with locks.locked(lock_of(wish.workspace, repo.common)):
-        known = read_marker(wish.workspace, wish.name)
-        if known and await _whole(known, wish):
+    lock = lock_of(wish.workspace, repo.common)
+    async with locks.locked(lock):
+        if known := await _known(repo, wish):
             return known
-        if known:
-            return await _again(repo, wish, known)
-        return await _first(repo, wish)
+    await bases.remote_url(repo)
+    remote = await bases.ask(repo)  # the remote may be slow: nobody waits for it behind the lock
+    base = await bases.resolve(repo, wish.base, remote)
+    async with locks.locked(lock):
+        return await _known(repo, wish) or await _first(repo, wish, remote, base)
+
+
+async def _known(repo: Repo, wish: Wish) -> Tree | None:
+    """The tree of the marker, made whole again if need be; None when there never was one."""
+    known = read_marker(wish.workspace, wish.name)
+    if known is None:
+        _check_unknown(wish)
+        return None
+    if not wish.aside.exists() and await _whole(known, wish):
+        return known
+    return await _again(repo, wish, known)
+
+
+def _check_unknown(wish: Wish) -> None:
+    """Without a marker and without an intent of ours, what lies there is somebody's."""
+    if wish.intent.exists() or not wish.path.exists() or not any(wish.path.iterdir()):
+        return
+    raise Conflict(
+        f"there are files in {wish.path}, and nothing says that they are of this ticket",
+        code="UNKNOWN_TREE",
+        kept="Nothing was touched.",
+        next="Move that folder away, then retry.",
+    )
 
 
 async def _main(repository: Path) -> Repo:
@@ -115,7 +145,8 @@ def _free(aside: Path) -> Path:
 
 
 async def _again(repo: Repo, wish: Wish, known: Tree) -> Tree:
-    """The tree vanished (somebody deleted it): made again from its own branch."""
+    """The folder, or git's record of it, vanished: made again from its own branch. Files that are still there stay
+    what they are; they wait beside the tree while git makes it, so a kill in between finds them again."""
     if not await refs.commit(repo, known.ref):
         raise Conflict(
             f"the branch {known.branch} of this workspace is gone",
@@ -123,19 +154,30 @@ async def _again(repo: Repo, wish: Wish, known: Tree) -> Tree:
             kept=f"Its states are below {known.undo_prefix}.",
             next=f"Make it again (git branch {known.branch} <commit>) and retry, or cancel the ticket.",
         )
+    if wish.path.is_dir() and not wish.aside.exists():
+        wish.path.rename(wish.aside)
     await _clear(repo, wish)
     tree = await _add(repo, wish, ["--force", str(wish.path), known.branch], replace(known, warnings=()))
     save_marker(tree)
+    if wish.aside.exists():
+        _bring_back(wish)
     return tree
 
 
-async def _first(repo: Repo, wish: Wish) -> Tree:
+def _bring_back(wish: Wish) -> None:
+    link = wish.aside / ".git"
+    if link.is_dir() and not link.is_symlink():
+        link.rename(_free(wish.workspace / "runtime"))
+    link.unlink(missing_ok=True)
+    shutil.copy2(wish.path / ".git", link)
+    shutil.rmtree(wish.path)
+    wish.aside.rename(wish.path)
+
+
+async def _first(repo: Repo, wish: Wish, remote: bases.Remote, base: bases.Base) -> Tree:
     await refs.good_branch(repo, wish.branch)
-    await bases.remote_url(repo)
     await _clear(repo, wish)
     await _drop_own_branch(repo, wish)
-    remote = await bases.ask(repo)
-    base = await bases.resolve(repo, wish.base, remote)
     local = await refs.listing(repo, "refs/heads")
     taken = {name.removeprefix("refs/heads/") for name in local} | set(remote.heads or {})
     branch = refs.free_branch(wish.branch, taken)
@@ -191,6 +233,7 @@ async def remove_tree(tree: Tree) -> None:
     if tree.there:
         async with acting(tree) as repo:
             await undo.save(repo, tree.undo_prefix, why="remove the worktree", scratch=tree.scratch)
+            await undo.set_aside(repo, tree.scratch)
     async with locks.locked(lock_of(Path(tree.workspace), tree.common)):
         crashpoints.reach("git.worktree")
         _delete(tree)

@@ -38,10 +38,11 @@ class Worktrees:
         return tuple(FileStatus(entry[3:], entry[:2]) for entry in done.fields)
 
     async def changed(self, tree: Tree, since: str) -> tuple[str, ...]:
-        """Tracked and untracked paths that differ from ``since``, sorted; a rename is two paths."""
+        """Tracked and untracked paths that differ from ``since``, sorted; a rename is two paths. A repository that was
+        made inside the tree is one path (and ``commit`` refuses it)."""
         repo = repo_of(tree)
         state = await trees.working(repo, tree.scratch)
-        return tuple(sorted(await trees.changed(repo, since, state.tree)))
+        return tuple(sorted({*await trees.changed(repo, since, state.tree), *await trees.nested(repo)}))
 
     async def diff(self, tree: Tree, since: str, until: str | None = None, paths: Sequence[str] = ()) -> str:
         """A patch from ``since`` to ``until`` (None = the working state, untracked files included)."""
@@ -89,15 +90,17 @@ class Worktrees:
             return made or head
 
     async def reset(self, tree: Tree, to: str, *, why: str) -> str:
-        """Files, index and branch as in ``to``; untracked files go, ignored ones and inner repositories stay.
+        """Files, index and branch as in ``to``; untracked files go, ignored ones stay.
 
-        Answers with the undo ref that has what was there.
+        Answers with the undo ref that has what was there. What no ref can keep (inner repositories, huge files) is
+        moved to ``<workspace>/runtime/set-aside/<n>``.
         """
         async with acting(tree) as repo:
             ref = await undoing.save(repo, tree.undo_prefix, why=why, scratch=tree.scratch)
             await attach_head(repo, tree)
             await show_flags(repo)
             crashpoints.reach("git.reset")
+            await undoing.set_aside(repo, tree.scratch)
             await repo.git("reset", "--hard", "--quiet", to)
             await repo.git("clean", "-fdq")
             crashpoints.reach("git.reset")
@@ -119,6 +122,7 @@ class Worktrees:
             await undoing.save(repo, tree.undo_prefix, why=f"before {undo_ref}", scratch=tree.scratch)
             await attach_head(repo, tree)
             await show_flags(repo)
+            await undoing.set_aside(repo, tree.scratch)
             await undoing.restore(repo, undo_ref)
 
     async def merge_base(self, tree: Tree) -> str:
@@ -130,8 +134,7 @@ class Worktrees:
 
     async def fetch_base(self, tree: Tree) -> str:
         """The base's tip on the remote. Raises Unavailable when the remote cannot be reached."""
-        async with acting(tree) as repo:
-            return await bases.fetch(repo, tree.base)
+        return await bases.fetch(repo_of(tree), tree.base)
 
     async def squash(
         self, tree: Tree, onto: str, paths: Sequence[str], message: str, trailers: Mapping[str, str]
