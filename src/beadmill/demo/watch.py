@@ -58,13 +58,14 @@ class Look:
 
     @property
     def gates(self) -> Sequence[View]:
-        return self.run.get("gates", ())
+        gates: Sequence[View] = self.run.get("gates", ())
+        return gates
 
     @property
     def settled(self) -> bool:
         """Every bead of the plan was seen as done."""
         done = [bead for bead in self.beads if bead["state"] == "done"]
-        return len(done) == self.run["beads"]["total"] == self.run["beads"]["done"]
+        return bool(len(done) == self.run["beads"]["total"] == self.run["beads"]["done"])
 
     @property
     def over(self) -> bool:
@@ -91,11 +92,11 @@ class Story:
 
     async def lines(self, seen: Look) -> list[str]:
         out = []
+        for bead in seen.beads:
+            out += await self._bead(seen.run["id"], bead)
         if seen.status != self.status and seen.status in STAGES:
             out.append(STAGES[seen.status])
         self.status = seen.status
-        for bead in seen.beads:
-            out += await self._bead(seen.run["id"], bead)
         return out
 
     async def _bead(self, run: str, bead: View) -> list[str]:

@@ -1,0 +1,1 @@
+"""The demo's own installation: its folder, its daemon, and the way in."""
