@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined
 from markupsafe import Markup
 
 from beadmill.web.pages import markup, words
@@ -17,12 +18,19 @@ from beadmill.web.pages.assets import address
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
+class Missing(StrictUndefined):
+    """A name nobody passed is a mistake of ours; a key that free-form JSON (details, diagnostics) has not is just empty."""
+
+    def __new__(cls, hint: str | None = None, obj: Any = None, *args: Any, **more: Any) -> Any:
+        return Undefined(hint, obj, *args, **more) if isinstance(obj, Mapping) else super().__new__(cls)
+
+
 @cache
 def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=Missing,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
@@ -93,7 +101,7 @@ def part(text: object) -> str:
 def who(actor: str) -> str:
     """``user:owner`` as people say it."""
     kind, _, name = actor.partition(":")
-    return name if kind == "user" else ("Beadmill" if kind == "system" else actor)
+    return name if kind in ("user", "seat") else ("Beadmill" if kind == "system" else actor)
 
 
 def command(spec: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -22,8 +22,9 @@ SILENT = frozenset({"visit.phase"})  # the ticket's status says the same a momen
 
 # --- a new ticket and a draft -------------------------------------------------------------------------------------
 @router.get("/tickets/new")
-async def new(on: On, project: str = "") -> Response:
-    return await _new(on, Posted({"project": (project,)} if project else {}))
+async def new(on: On) -> Response:
+    """Asked again by the form itself when another project is chosen: then with everything typed so far."""
+    return await _new(on, Posted({name: tuple(on.request.query_params.getlist(name)) for name in on.request.query_params}))
 
 
 async def _new(on: Screen, given: Posted, *, error: BeadmillError | None = None) -> Response:
@@ -34,8 +35,12 @@ async def _new(on: Screen, given: Posted, *, error: BeadmillError | None = None)
         status=error.status if error else 200,
         projects=attached,
         error=error,
-        **await _form(on, given, {}, None),
+        **await _form(on, given, {}, _chosen(attached, given.get("project"))),
     )
+
+
+def _chosen(known: Sequence[views.ProjectView], short: str) -> views.ProjectView | None:
+    return next((p for p in known if p.short == short), known[0] if known else None)
 
 
 async def _form(
