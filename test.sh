@@ -85,13 +85,14 @@ install_missing
 
 # --- the coding agent that the agent tests drive: the real program, talking to a scripted model on loopback ---
 native_codex() {
-    find "$tools/codex-$CODEX/node_modules/@openai" -type f -path '*/vendor/*/bin/codex' 2>/dev/null | head -n 1
+    grep -q "\"version\": \"$CODEX\"" "$tools/node_modules/@openai/codex/package.json" 2>/dev/null || return 0
+    find "$tools/node_modules/@openai" -type f -path '*/vendor/*/bin/codex' | head -n 1
 }
 if $codex; then
     if [ -z "$(native_codex)" ]; then
         say "installing the Codex CLI $CODEX for the tests"
-        mkdir -p "$tools/codex-$CODEX"
-        npm install --prefix "$tools/codex-$CODEX" --no-save --no-audit --no-fund --loglevel=error "@openai/codex@$CODEX" >&2
+        mkdir -p "$tools"
+        npm install --prefix "$tools" --no-save --no-audit --no-fund --loglevel=error "@openai/codex@$CODEX" >&2
     fi
     BEADMILL_TEST_CODEX=$(native_codex)
     [ -n "$BEADMILL_TEST_CODEX" ] || die "npm installed no Codex binary for this machine" "remove $tools and run ./test.sh again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import threading
@@ -53,21 +54,15 @@ class Catalog:
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: self._adapter(name, path) for name, path in registry.paths().items()}
-
-    def _adapter(self, name: str, path: str) -> Adapter:
-        built_in = name in registry.BUILTIN
-        options = self.options.get(name, {})
-        names = getattr(registry.load(name, options), "env_names", ()) if built_in else ()
-        return Adapter(path, options, env=tuple(names), site=not built_in)
+        return {name: registry.adapter(name, self.options.get(name, {})) for name in registry.paths()}
 
 
 class EngineThread:
     """The engine on its own thread and loop, so that a busy page never delays a run, nor the other way round."""
 
-    def __init__(self, engine: Dispatcher, mirror: Mirror) -> None:
-        self._engine, self._mirror = engine, mirror
-        self._loop = asyncio.new_event_loop()
+    def __init__(self, engine: Dispatcher, mirror: Mirror, sessions: FolderSessions) -> None:
+        self._engine, self._mirror, self._sessions = engine, mirror, sessions
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._task: asyncio.Task[None] | None = None
         self._ready = threading.Event()
@@ -77,27 +72,31 @@ class EngineThread:
         self._ready.wait()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._task = self._loop.create_task(self._serve())
+        self._loop = loop = asyncio.new_event_loop()
+        self._task = loop.create_task(self._serve())
         self._ready.set()
         try:
-            self._loop.run_until_complete(self._task)
+            loop.run_until_complete(self._task)
         except asyncio.CancelledError:
             log.info("the engine has detached")
         except BaseException:
             log.exception("the engine ended")
             os._exit(70)  # a daemon without an engine would look alive and do nothing
         finally:
-            self._loop.close()
+            loop.close()
 
     async def _serve(self) -> None:
+        try:
+            await self._sessions.sweep_lost()
+        except Unavailable as error:  # said again when its visit is reached: nothing starts in a tree that is not free
+            log.exception("%s %s", error.message, error.details)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._engine.serve())
             group.create_task(self._mirror.serve())
 
     def stop(self, patience: float) -> None:
         """Detaches: agents go on in their runners, git that runs is let finish."""
-        if self._task is not None and not self._loop.is_closed():
+        if self._loop is not None and self._task is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(patience)
 
@@ -134,10 +133,12 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     ports = Ports(
         settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
     )
-    return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home)))
+    return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home), sessions))
 
 
+@functools.lru_cache(maxsize=64)
 def graph_of(body: str) -> Graph:
+    """A run pins its text, so one parse serves all its activations."""
     return load(body, name="run").graph
 
 

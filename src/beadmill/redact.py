@@ -6,7 +6,7 @@ Two sources: values of environment variables whose names say that they are secre
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 MASK: Final = "[redacted]"
@@ -72,8 +72,7 @@ class Redactor:
         self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def text(self, text: str) -> str:
-        if self._values is not None:
-            text = self._values.sub(MASK, text)
+        text = self._known_out(text)
         if "PRIVATE KEY-----" in text:
             text = _HEADLESS.sub(MASK, _WHOLE.sub(MASK, text))
         for literal, pattern in _PATTERNS:
@@ -83,18 +82,29 @@ class Redactor:
 
     def json(self, value: Any) -> Any:
         """Keys are kept; every string below is scrubbed and cleaned."""
-        if isinstance(value, str):
-            return clean(self.text(value))
-        if isinstance(value, Mapping):
-            return {str(k): self.json(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.json(v) for v in value]
-        return value
+        return _strings(value, lambda text: clean(self.text(text)))
+
+    def work(self, value: Any) -> Any:
+        """For what an agent made: only known secrets go, since an example key in a document is not a leak."""
+        return _strings(value, lambda text: clean(self._known_out(text)))
+
+    def _known_out(self, text: str) -> str:
+        return self._values.sub(MASK, text) if self._values is not None else text
 
     def tail(self, raw: bytes, limit: int) -> str:
         """The last ``limit`` bytes as text. ``raw`` should hold a little more, so that a cut key is still seen whole."""
         text = clean(self.text(raw.decode("utf-8", "replace"))).encode()
         return text[-limit:].decode("utf-8", "ignore")
+
+
+def _strings(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {str(k): _strings(v, change) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strings(v, change) for v in value]
+    return value
 
 
 class Scrubber:

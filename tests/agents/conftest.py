@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.processes.session_world import World
 
 from beadmill.agents import registry
 from beadmill.demo.model_server import ModelServer
+from tests.processes.session_world import World
 
 TOOLS = Path(__file__).parents[2] / ".test-tools"
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.

@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.processes.session_world import World, until
 
 from beadmill.agents import registry
 from beadmill.domain.ended import Ended, Failed, Lapsed, Limited, Replied, Stopped, Why
 from beadmill.domain.values import Access, Json, Usage
-from beadmill.processes import procs
 from beadmill.processes.sessions import Adapter
 from beadmill.processes.spec import AgentEvent, EventKind
+from tests.processes.session_world import World, until
 
 STUBBORN = "(trap '' TERM; setsid sh -c \"trap '' TERM; touch up; sleep 300; sleep 300\" & sleep 300; sleep 300)"
 
@@ -117,7 +116,7 @@ async def test_stop_ends_the_agent_and_its_stubborn_descendants(bench: World) ->
     end = session.ended()
     assert isinstance(end, Stopped)
     assert end.session.conversation != ""
-    assert procs.of_session("t") == set()
+    assert bench.running("t") == set()
 
 
 async def test_a_spent_budget_lapses_and_leaves_nothing(bench: World) -> None:
@@ -125,7 +124,7 @@ async def test_a_spent_budget_lapses_and_leaves_nothing(bench: World) -> None:
     end, _ = await turn(bench, budget=timedelta(seconds=1.5))
     assert isinstance(end, Lapsed)
     assert (end.idle, end.session.conversation != "") == (False, True)
-    await until(lambda: procs.of_session("t") == set())
+    await until(lambda: bench.running("t") == set())
 
 
 async def test_silence_lapses_as_idle(bench: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -10,10 +11,13 @@ from xml.etree import ElementTree as ET
 import pytest
 from pydantic import BaseModel
 
+from beadmill.operations.routes import PREFIX, ROUTES
 from beadmill.settings import RunSettings, SeatConfig, Settings
+from beadmill.sops import builtin, load
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+NAMES = ("deliver", "hello")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -61,3 +65,32 @@ def test_the_lock_for_tests_holds_every_package_of_the_lock_for_use() -> None:
     assert (
         set(re.findall(r"^\S+==\S+", use, re.MULTILINE)) - set(re.findall(r"^\S+==\S+", tests, re.MULTILINE)) == set()
     )
+
+
+def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
+    page: str = runpy.run_path(str(ROOT / ".ci/cli_page.py"))["page"]()
+    assert (ROOT / "docs/cli.md").read_text(encoding="utf-8") == page
+
+
+def test_every_operation_is_documented_with_its_address() -> None:
+    rows = re.findall(
+        r"^\| `([a-z_.]+)` \| ([A-Z]+) \| `(.+)` \|$", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert rows == [(name, route.method, PREFIX + route.path) for name, route in ROUTES.items()]
+
+
+def test_every_event_is_documented() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/beadmill").rglob("*.py"))
+    emitted = set(re.findall(r'\bEvent\(\s*"([a-z_]+\.[a-z_]+)"', sources))
+    told = set(
+        re.findall(
+            r"`([a-z_]+\.[a-z_]+)`", (ROOT / "docs/api.md").read_text(encoding="utf-8").partition("## Events")[2]
+        )
+    )
+    assert emitted - told == set()
+
+
+def test_every_node_kind_of_a_built_in_sop_is_documented() -> None:
+    text = (ROOT / "docs/sop-files.md").read_text(encoding="utf-8").partition("## Node kinds")[2]
+    kinds = {node.kind for name in NAMES for node in load(builtin(name), name=name).graph.nodes.values()}
+    assert set(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)) == kinds

@@ -34,6 +34,7 @@ class ManualSession:
 
     def __init__(self, token: str, work: AgentTask | Batch) -> None:
         self.token, self.work = token, work
+        self.folder = Path()
         self.end: Ended | Ran | Lost | None = None
         self.orders: list[Order] = []
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.engine.bench import Bench
 
 from beadmill.store.db import Store
+from tests.engine.bench import Bench
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.engine.bench import ME, Bench, agent_task, chain, one
 
 from beadmill.domain.ended import Failed, Lost, SessionRef, Why
 from beadmill.domain.values import Access, GateKind, GateRequest, Outcome, VisitRef
@@ -15,6 +14,7 @@ from beadmill.engine.port import Visit
 from beadmill.errors import Blocked, Conflict, Missing, Stale, Superseded
 from beadmill.store import tables
 from beadmill.store.journal import gates, moves, runs, steps, visits
+from tests.engine.bench import ME, Bench, agent_task, chain, one
 
 OK = Outcome("ok")
 
@@ -618,3 +618,23 @@ async def test_a_used_up_budget_asks_for_more_and_goes_on(bench: Bench) -> None:
         await bench.gate_open("budget")
         await bench.answer("budget", "raise", payload={"tokens": 100})
         await bench.until(lambda: bench.sessions.running == ["n.1/code#0/1"])
+
+
+async def test_an_activation_that_lost_its_visit_starts_no_further_item(bench: Bench) -> None:
+    async def work(v: Visit, item: str) -> None:
+        if item == "first":
+            await bench.store.write(visits.release_dead)  # another worker takes over in the middle
+        await v.step("do", bench.act, item)
+
+    async def body(v: Visit, _: Any) -> Outcome:
+        if bench.calls:
+            await v.ask("end", approve())
+        await v.map(["first", "second"], work, key=str, limit=1)
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        await bench.gate_open()
+
+    assert bench.calls == ["first"]

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,9 +56,11 @@ class Told:
 
     token: str
     end: Ended
+    folder: Path
 
     async def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
-        for event in ():
+        nothing: tuple[tuple[int, AgentEvent], ...] = ()
+        for event in nothing:
             yield event
 
     async def order(self, order: Order) -> None:
@@ -90,7 +93,7 @@ class Desk:
             return await self.batches.attach(token, work, box)
         if token not in self.told:
             self.tasks.append(work)
-            self.told[token] = Told(token, self._say(token, work))
+            self.told[token] = Told(token, self._say(token, work), self.batches.folder(token))
         return self.told[token]
 
     def _say(self, token: str, task: AgentTask) -> Ended:
@@ -179,10 +182,14 @@ class Bench:
             )
         )  # fmt: skip
 
+    def dispatching(self) -> Dispatcher:
+        """A dispatcher as a freshly started daemon has it."""
+        self.dispatcher = Dispatcher(self.store, self.desk, self.nodes, lambda text: load(text, name="t").graph, "w1")
+        return self.dispatcher
+
     @asynccontextmanager
     async def daemon(self) -> AsyncIterator[None]:
-        self.dispatcher = Dispatcher(self.store, self.desk, self.nodes, lambda text: load(text, name="t").graph, "w1")
-        task = asyncio.ensure_future(self.dispatcher.serve())
+        task = asyncio.ensure_future(self.dispatching().serve())
         try:
             yield
         finally:
@@ -225,8 +232,10 @@ class Bench:
 
     def visits(self) -> dict[str, str]:
         v = tables.visits
-        rows = self.rows(sa.select(v.c.node, v.c.n, v.c.state, v.c.outcome).order_by(v.c.created))
-        return {f"{r[0]}.{r[1]}": str(r[3] or r[2]) for r in rows}
+        rows = self.rows(
+            sa.select(v.c.id, sa.case((v.c.state == "done", v.c.outcome), else_=v.c.state)).order_by(v.c.created)
+        )
+        return {str(row[0]).partition("/")[2]: str(row[1]) for row in rows}
 
     def last(self, kind: type[D]) -> D:
         def read(conn: sa.Connection) -> bytes:
@@ -260,9 +269,7 @@ def chain(*kinds: str, ends: Mapping[str, str] = {}, rework: Sequence[tuple[str,
         f"  - {{id: {k}, kind: {k}, ends: [{', '.join(final if k == last else [o for n, o in ends.items() if n == k])}]}}\n"
         for k in row
     )
-    edges = "".join(
-        f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in zip(row, row[1:], strict=False)
-    )
+    edges = "".join(f"  - {{from: {a}, outcome: {good.get(a, 'ok')}, to: {b}}}\n" for a, b in pairwise(row))
     back = "".join(f"  - {{from: {a}, outcome: {o}, to: {b}, kind: rework, max_visits: 3}}\n" for a, o, b in rework)
     return f"title: T\nstart: seed\nnodes:\n{nodes}edges:\n{edges}{back}"
 
@@ -326,12 +333,12 @@ def marker(task: AgentTask, *, status: str = "done", checks: str = "pass", **mor
     return f"<BEAD_STATUS>\n{json.dumps(reply)}\n</BEAD_STATUS>"
 
 
-def writes(files: Mapping[str, str], **more: Json) -> Say:
-    """A coder that writes these files and says it is done."""
+def writes(files: Mapping[str, str], *, says: str = "", **more: Json) -> Say:
+    """A coder that writes these files and says it is done, or what it is told to say."""
 
     def say(task: AgentTask) -> str:
         put(task.cwd, files)
-        return marker(task, **more)
+        return says or marker(task, **more)
 
     return say
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from fakes import Journal, header
-
 from beadmill.artifacts.interview import Answer, Interview, InterviewQuestion
 from beadmill.artifacts.prd import Prd
 from beadmill.artifacts.reading import read
@@ -14,6 +12,7 @@ from beadmill.artifacts.relevant_files import RelevantFile, RelevantFiles
 from beadmill.artifacts.rubric import RUBRICS
 from beadmill.artifacts.setup import ScanReport
 from beadmill.processes.spec import AgentTask
+from tests.nodes.fakes import Journal, header
 
 QUESTIONS = """
 questions:

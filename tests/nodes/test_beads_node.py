@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from fakes import Decide, Journal, Waiting, decide, drive, edit, seats, table
-from planning_replies import CLEAN, GAPS, approved_prd, expansion, plan, prepared, resolution, votes
 
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.reply import Reply
@@ -10,6 +8,8 @@ from beadmill.briefs import Briefs
 from beadmill.domain.machine import Phase
 from beadmill.nodes._planning import CouncilConfig
 from beadmill.nodes.beads import BeadsNode
+from tests.nodes.fakes import Decide, Journal, Waiting, decide, drive, edit, seats, table
+from tests.nodes.planning_replies import CLEAN, GAPS, approved_prd, expansion, plan, prepared, resolution, votes
 
 NODE = BeadsNode(Briefs())
 CFG = CouncilConfig()

@@ -16,7 +16,19 @@ from beadmill.processes.spec import AgentTask
 from beadmill.store import tables
 from tests.conftest import Git
 from tests.nodes.exec_bench import (
-    GOOD, SUITE, TEST, Bench, Seeder, bead, chain, lapses, marker, planned, publish, put, writes,
+    GOOD,
+    SUITE,
+    TEST,
+    Bench,
+    Seeder,
+    bead,
+    chain,
+    lapses,
+    marker,
+    planned,
+    publish,
+    put,
+    writes,
 )  # fmt: skip
 
 WRONG = {**GOOD, "greet.py": "def greet(name):\n    return 'bye'\n"}
@@ -45,7 +57,11 @@ async def test_a_bead_is_built_proven_and_committed_once(bench: Bench, git: Git)
     assert git(bench.tree, "rev-parse", "HEAD") == evidence.commit
     assert git(bench.tree, "status", "--porcelain") == ""
     assert evidence.paths == ("greet.py", "tests/__init__.py", "tests/test_greet.py")
-    assert (evidence.holds, evidence.red_on_base.result, evidence.interfaces) == (True, "absent", ("greet(name) -> str",))
+    assert (evidence.holds, evidence.red_on_base.result, evidence.interfaces) == (
+        True,
+        "absent",
+        ("greet(name) -> str",),
+    )
 
 
 async def test_work_whose_commands_fail_is_undone_and_the_next_session_gets_the_notes(bench: Bench, git: Git) -> None:
@@ -79,21 +95,23 @@ async def test_a_retry_at_the_blocked_gate_gives_a_fresh_budget_and_the_persons_
     assert "Say hello, not bye." in bench.desk.briefs("coding")[1]
 
 
-async def test_a_try_without_time_has_failed_and_its_partial_work_is_kept_in_an_undo_ref(bench: Bench, git: Git) -> None:
+async def test_a_try_without_time_has_failed_and_its_partial_work_is_kept_in_an_undo_ref(
+    bench: Bench, git: Git
+) -> None:
     def starts(task: AgentTask) -> Ended:
         put(task.cwd, {"half.py": "x"})
         return lapses(task)
 
     bench.on("coding", starts, writes(GOOD))
     await run(bench)
-    assert "its time ran out (BEAD_ITERATION_TIMEOUT)" in bench.attempts()[0].note
+    assert "used up its working time (BEAD_ITERATION_TIMEOUT)" in bench.attempts()[0].note
     assert not (bench.tree / "half.py").exists()
     undo = git(bench.repository, "for-each-ref", "--format=%(refname)", "refs/beadmill/undo").splitlines()
     assert any("half.py" in git(bench.repository, "ls-tree", "--name-only", ref) for ref in undo)
 
 
 async def test_an_unreadable_marker_is_asked_for_again_in_the_same_conversation(bench: Bench) -> None:
-    bench.on("coding", lambda task: put(task.cwd, GOOD) or "all done, boss")
+    bench.on("coding", writes(GOOD, says="all done, boss"))
     bench.on("repair", marker)
     await run(bench)
     (repair,) = [task for task in bench.desk.tasks if task.brief.template == "repair"]
@@ -111,7 +129,7 @@ async def test_a_marker_that_stays_unreadable_fails_the_try(bench: Bench) -> Non
 
 async def test_open_checks_are_continued_in_the_same_conversation(bench: Bench) -> None:
     bench.on("coding", lambda task: marker(task, checks="fail", reason="lint is red"))
-    bench.on("coding_continue", lambda task: put(task.cwd, GOOD) or marker(task))
+    bench.on("coding_continue", writes(GOOD))
     await run(bench)
     (brief,) = bench.desk.briefs("coding_continue")
     assert "lint is red" in brief
@@ -120,7 +138,7 @@ async def test_open_checks_are_continued_in_the_same_conversation(bench: Bench) 
 
 async def test_a_question_waits_for_a_person_and_the_answer_goes_into_the_conversation(bench: Bench) -> None:
     bench.on("coding", lambda task: marker(task, status="question", question="Formal or not?"))
-    bench.on("coding_continue", lambda task: put(task.cwd, GOOD) or marker(task))
+    bench.on("coding_continue", writes(GOOD))
     await bench.start(chain("build"))
     async with bench.daemon():
         await bench.answer("answer", payload={"answer": "Informal."})
@@ -247,6 +265,7 @@ async def test_generated_files_and_scratch_stay_out_of_the_commit(bench: Bench, 
     assert git(bench.tree, "ls-files", "node_modules", "debug.log") == ""
 
 
-
 OLD_FAILURE = "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        self.fail('old')\n"
-OLD_PASS = "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        self.assertTrue(True)\n"
+OLD_PASS = (
+    "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        self.assertTrue(True)\n"
+)

@@ -3,8 +3,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fakes import Decide, Journal, Waiting, decide, drive, edit, failed, header, seats, table
-from planning_replies import (
+
+from beadmill.artifacts.council import CouncilVotes, Coverage
+from beadmill.artifacts.interview import Answer, Interview, InterviewSession
+from beadmill.briefs import Briefs
+from beadmill.domain.ended import Ended
+from beadmill.domain.machine import Phase
+from beadmill.domain.values import Access, GateKind
+from beadmill.nodes._planning import CouncilConfig
+from beadmill.nodes.interview import InterviewNode
+from beadmill.processes.spec import AgentTask
+from tests.nodes.fakes import Decide, Journal, Waiting, decide, drive, edit, failed, header, seats, table
+from tests.nodes.planning_replies import (
     ASK_MORE,
     BATCH,
     CLEAN,
@@ -15,16 +25,6 @@ from planning_replies import (
     prepared,
     votes,
 )
-
-from beadmill.artifacts.council import Coverage, CouncilVotes
-from beadmill.artifacts.interview import Answer, Interview, InterviewSession
-from beadmill.briefs import Briefs
-from beadmill.domain.ended import Ended
-from beadmill.domain.machine import Phase
-from beadmill.domain.values import Access, GateKind
-from beadmill.nodes._planning import CouncilConfig
-from beadmill.nodes.interview import InterviewNode
-from beadmill.processes.spec import AgentTask
 
 NODE = InterviewNode(Briefs())
 CFG = CouncilConfig()

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from fakes import Journal, Waiting, decide, drive, edit, header, seats, table
-from planning_replies import CLEAN, GAP, GAPS, interview, prd, prepared, resolution, votes
 
 from beadmill.artifacts.council import CouncilDrafts, CouncilVotes, Coverage
 from beadmill.artifacts.interview import FullAnswers
@@ -12,6 +10,8 @@ from beadmill.domain.machine import Phase
 from beadmill.nodes._planning import CouncilConfig
 from beadmill.nodes.prd import PrdNode
 from beadmill.processes.spec import AgentTask
+from tests.nodes.fakes import Journal, Waiting, decide, drive, edit, header, seats, table
+from tests.nodes.planning_replies import CLEAN, GAP, GAPS, interview, prd, prepared, resolution, votes
 
 NODE = PrdNode(Briefs())
 FILLED = "answers:\n  - id: Q02\n    free_text: All columns, they are few.\n"

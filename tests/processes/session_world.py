@@ -78,10 +78,15 @@ class World:
     async def run(self, token: str, work: AgentTask | Batch) -> Any:
         return await (await self.start(token, work)).wait()
 
+    def running(self, token: str) -> set[procs.Proc]:
+        session = self.sessions.find(token)
+        assert session is not None
+        return session.running()
+
     def close(self) -> None:
         """Nothing may be left of any session; a runner needs a moment to exit behind its end.json."""
         deadline = time.monotonic() + 5
-        while left := {p for s in self.open().all() for p in procs.of_session(s.token)}:
+        while left := {p for s in self.open().all() for p in s.running()}:
             if time.monotonic() > deadline:
                 for proc in left:
                     procs.send(proc, signal.SIGKILL)

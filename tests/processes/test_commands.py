@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.processes.session_world import World, until
 
 from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import Ran
-from beadmill.processes import procs
 from beadmill.processes.spec import EventKind, Stop
+from tests.processes.session_world import World, until
 
 
 async def test_a_batch_stops_at_the_first_failure(world: World) -> None:
@@ -62,7 +61,7 @@ async def test_a_deadline_ends_the_whole_tree_and_keeps_the_output(world: World)
     ran = await session.wait()
     assert isinstance(ran, Ran)
     assert [(r.exit, r.timed_out, r.output) for r in ran.results] == [(None, True, "begun\n")]
-    await until(lambda: procs.of_session("b") == set())
+    await until(lambda: world.running("b") == set())
 
 
 async def test_a_server_left_in_the_background_serves_later_commands_and_goes_with_the_batch(world: World) -> None:
@@ -71,7 +70,7 @@ async def test_a_server_left_in_the_background_serves_later_commands_and_goes_wi
         "b", world.shell(server, "rm -f alive; while [ ! -e alive ]; do sleep 0.02; done; touch stop")
     )
     assert [r.exit for r in ran.results] == [0, 0]
-    await until(lambda: procs.of_session("b") == set())
+    await until(lambda: world.running("b") == set())
 
 
 async def test_a_stopped_batch_keeps_what_it_had_done(world: World) -> None:

@@ -14,8 +14,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.processes import attach_once
-from tests.processes.session_world import World, until
 
 from beadmill.domain.ended import Failed, Lapsed, Lost, Ran, Replied, Stopped, Why
 from beadmill.domain.values import Access, Seat
@@ -24,6 +22,8 @@ from beadmill.processes import procs
 from beadmill.processes.folder import lock, read_json
 from beadmill.processes.sessions import SOURCE, Adapter, FolderSession
 from beadmill.processes.spec import EventKind, Hold, Policy, Release, Stop
+from tests.processes import attach_once
+from tests.processes.session_world import World, until
 
 STUBBORN = "(trap '' TERM; setsid sh -c \"trap '' TERM; touch up; sleep 300; sleep 300\" & sleep 300; sleep 300)"
 
@@ -103,7 +103,7 @@ async def test_a_runner_killed_at_any_point_is_lost_and_never_started_again(worl
     killed = daemon(world, "t", script, crash=point)
     assert await asyncio.to_thread(killed.wait) == 0
     assert await world.run("t", world.shell(script)) == Lost()
-    assert procs.of_session("t") == set()
+    assert world.running("t") == set()
 
 
 async def test_a_runner_killed_behind_its_end_has_ended(world: World) -> None:
@@ -119,9 +119,9 @@ async def test_stop_sweeps_what_a_killed_runner_left_behind(world: World) -> Non
     await until((world.tree / "up").exists)
     os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGKILL)
     assert await session.wait() == Lost()
-    assert procs.of_session("t") != set()
+    assert world.running("t") != set()
     await session.stop("lost")
-    assert procs.of_session("t") == set()
+    assert world.running("t") == set()
     assert session.ended() == Lost()
 
 
@@ -132,7 +132,7 @@ async def test_start_up_sweeps_lost_sessions_and_leaves_living_ones_alone(world:
     os.kill(read_json(lost.folder / "owner.json")["pid"], signal.SIGKILL)
     await lost.wait()
     assert await world.open().sweep_lost() == ("lost",)
-    assert procs.of_session("lost") == set()
+    assert world.running("lost") == set()
     assert living.live()
     await living.stop("test ends")
 
@@ -145,7 +145,7 @@ async def test_stop_ends_term_ignoring_descendants_in_sessions_of_their_own(worl
     end = session.ended()
     assert isinstance(end, Stopped)
     assert end.session.conversation != ""
-    assert (session.live(), procs.of_session("t")) == (False, set())
+    assert (session.live(), world.running("t")) == (False, set())
 
 
 async def test_stop_kills_a_runner_that_does_not_listen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ async def test_stop_kills_a_runner_that_does_not_listen(world: World, monkeypatc
     await until((world.tree / "up").exists)
     os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGSTOP)
     await session.stop("canceled")
-    assert (session.ended(), session.live(), procs.of_session("t")) == (Lost(), False, set())
+    assert (session.ended(), session.live(), world.running("t")) == (Lost(), False, set())
 
 
 async def test_a_session_stopped_before_its_start_never_starts(world: World) -> None:
@@ -168,10 +168,10 @@ async def test_a_session_stopped_before_its_start_never_starts(world: World) -> 
 
 
 async def test_a_reply_takes_background_processes_along(world: World) -> None:
-    world.play({"shell": "setsid sh -c 'touch up; sleep 300' >/dev/null 2>&1 & while [ ! -e up ]; do sleep 0.01; done"})
+    world.play({"shell": "setsid sh -c 'touch up; sleep 300; sleep 300' & while [ ! -e up ]; do sleep 0.01; done"})
     end = await world.run("t", world.task())
     assert isinstance(end, Replied)
-    await until(lambda: procs.of_session("t") == set())
+    await until(lambda: world.running("t") == set())
 
 
 async def test_a_runner_told_to_terminate_says_that_the_session_is_lost(world: World) -> None:
@@ -321,3 +321,34 @@ def test_a_session_folder_is_named_after_its_token(world: World) -> None:
     path: Path = world.sessions.folder("run-1/prd.2/seat 1/draft#0/turn-1")
     assert path.name.startswith("run-1-prd.2-seat-1-draft-0-turn-1-")
     assert len(path.name) < 110
+
+
+async def test_known_secrets_leave_the_reply_and_example_keys_stay(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODEL_API_KEY", "correct-horse-battery")
+    example = "ghp_" + "A" * 36
+    world.adapters["scripted"] = replace(world.adapters["scripted"], env=("MODEL_API_KEY",))
+    world.sessions = world.open()
+    world.play({"reply": f"set correct-horse-battery, for instance {example}\0"})
+    end = await world.run("t", world.task())
+    assert isinstance(end, Replied)
+    assert end.text == f"set [redacted], for instance {example}\ufffd"
+
+
+async def test_a_session_that_cannot_be_proven_stopped_names_who_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await world.start("t", world.shell("touch up; sleep 300"))
+    await until((world.tree / "up").exists)
+    monkeypatch.setattr("beadmill.processes.procs.KILL_GRACE", 0.1)
+    monkeypatch.setattr("beadmill.processes.procs.TERM_GRACE", 0.1)
+    monkeypatch.setattr("beadmill.processes.sessions.STOP_PATIENCE", 0.1)
+    monkeypatch.setattr("beadmill.processes.procs.send", lambda *_: None)
+    os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGKILL)
+    await session.wait()
+    with pytest.raises(Unavailable, match=r"session t is not stopped: .*\(sh\)") as alive:
+        await session.stop("canceled")
+    assert set(alive.value.details["pids"]) == {p.pid for p in world.running("t")}
+    monkeypatch.undo()
+    await session.stop("again")

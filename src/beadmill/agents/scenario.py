@@ -7,7 +7,7 @@ match: template, seat, turn (regex over the whole field of the brief's header) �
 searched; ``text`` in the brief, ``memory`` in the earlier briefs of the conversation).
 steps: write {path, content} · append {path, content} · delete path · shell command · say text ·
 ask {question, options} · limit {seconds} · fail {why, message} · wait seconds · hang true · reply text ·
-reply_file path (relative to the scenario) · vote {prefer: [marker, …], reason}.
+reply_file path (relative to the scenario) · vote {prefer: [marker, …], reason, reasons {marker: text}}.
 """
 
 from __future__ import annotations
@@ -195,5 +195,8 @@ def vote(brief: str, template: str, how: Mapping[str, Json]) -> str:
         points = [max(18 - 2 * rank - n % 2, 1) for n in range(len(names))]
         lines.append(f"  Draft {head[1]}:")
         lines += [f"    {name}: {score}" for name, score in zip(names, points, strict=True)]
-        lines += [f"    total_score: {sum(points)}", f"    reason: {how.get('reason') or f'preference {rank + 1}'}"]
+        reasons = how.get("reasons", {})
+        reason = reasons.get(prefer[rank]) if rank < len(prefer) else None
+        said = reason or how.get("reason") or f"preference {rank + 1}"
+        lines += [f"    total_score: {sum(points)}", f"    reason: {json.dumps(said, ensure_ascii=False)}"]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Sequence
@@ -96,19 +97,27 @@ class Player:
 
     def act(self, kind: str, value: object) -> tuple[bool, str, int | None]:
         if kind == "shell":
-            done = subprocess.run(
-                ["/bin/sh", "-c", str(value)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                check=False,
-                start_new_session=True,
-            )
-            return done.returncode == 0, done.stdout.decode("utf-8", "replace"), done.returncode
+            code, output = shell(str(value))
+            return code == 0, output, code
         try:
             return True, change(kind, value), None
         except OSError as error:
             return False, str(error), None
+
+
+def shell(script: str) -> tuple[int, str]:
+    """A file takes the output: a pipe would wait for every server that the command leaves in the background."""
+    with tempfile.TemporaryFile() as output:
+        done = subprocess.run(
+            ["/bin/sh", "-c", script],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+            start_new_session=True,
+        )
+        output.seek(max(output.tell() - 4 * OUTPUT, 0))
+        return done.returncode, output.read().decode("utf-8", "replace")
 
 
 def change(kind: str, value: object) -> str:

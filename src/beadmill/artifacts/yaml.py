@@ -67,7 +67,9 @@ def from_yaml(kind: str, text: str) -> Document:
     try:
         tree = tree_from_yaml(text, Work()).tree
     except BadText as error:
-        raise _wrong(error.message, error.line, error.column) from error
+        last = text.rstrip().count("\n")
+        line, column = (min(error.began, last), 0) if error.cut else (error.line, error.column)
+        raise _wrong(error.message + (", begun here" if error.cut else ""), line, column) from error
     if not isinstance(tree, dict):
         raise _wrong(f"a {kind} is a mapping", 0, 0)
     notes = Notes()

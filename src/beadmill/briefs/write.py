@@ -181,5 +181,6 @@ def _environment(*folders: Path) -> SandboxedEnvironment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,  # an include ends its line, so the blank line behind it stays one
         autoescape=False,  # the output is a prompt, not a page
     )

@@ -20,10 +20,10 @@ from beadmill.artifacts.council import (
     ScoreLine,
     SeatDraft,
 )
-from beadmill.artifacts.reading.shapes import VOTES
 from beadmill.artifacts.rubric import metrics
 from beadmill.council.desk import Desk, Parts, SeatOut, Table, blocked_of
 from beadmill.council.domains import Domain
+from beadmill.council.domains import ballot as ballot_shape
 from beadmill.council.drafts import Draft, Drafts, label, shown
 from beadmill.domain.council import Tally, order, tally
 from beadmill.domain.values import SYSTEM, Access, Event
@@ -137,7 +137,7 @@ class Council(Generic[D]):
             done = await self.desk(voter, v).write(
                 "score",
                 f"{self.domain.name}_vote",
-                VOTES,
+                ballot_shape(self.domain.rubric, labels),
                 lambda: (*parts(), *shown([drafts.of(seat) for seat in seen])),
                 values={"rubric": self.domain.rubric, "labels": labels},
                 context={

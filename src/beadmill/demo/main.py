@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json as jsonlib
+import shlex
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from beadmill.demo import house, material
 from beadmill.demo.client import Api
-from beadmill.demo.person import Person
+from beadmill.demo.person import Person, Stuck
 from beadmill.demo.show import Screen, screen
 from beadmill.demo.watch import Look, Story, look
 from beadmill.errors import BeadmillError, Conflict
@@ -38,9 +40,11 @@ def run_demo(*, agent: Agent = "scripted", answers: Answers = "auto", json: bool
     try:
         result = asyncio.run(_demo(Wish(agent, answers, keep)))
     except KeyboardInterrupt:
-        print("\nDetached; the daemon of the demo works on. Back to it: beadmill demo --keep", file=sys.stderr)  # noqa: T201
+        print("\nDetached; nothing was canceled. Back to it: beadmill demo --keep", file=sys.stderr)  # noqa: T201
         return 130
     except BeadmillError as error:
+        if isinstance(error, Stuck):
+            error.next = house.command(house.place().home, error.next)
         _tell(error)
         if json:
             print(jsonlib.dumps(error.envelope(), ensure_ascii=False))  # noqa: T201
@@ -57,20 +61,20 @@ def _tell(error: BeadmillError) -> None:
 
 
 async def _demo(wish: Wish) -> dict[str, Any]:
-    place = house.place()
+    place, ask = house.place(), wish.answers == "ask"
     with screen() as out:
         out.say(INTRODUCTION[wish.agent])
-        async with house.opened(place, agent=wish.agent, keep=wish.keep) as opened:
-            out.say(f"Everything of the demo lies in {place.root}")
+        out.say(f"Everything of the demo lies in {place.root}")
+        async with house.opened(place, agent=wish.agent, keep=wish.keep, stay=ask, say=out.say) as opened:
             await _prepared(opened.api, place, wish)
-            if wish.answers == "ask":
-                out.say(f"Open the GUI, signed in: {await opened.link()}")
+            if ask:
+                out.say(f"The same in the browser, signed in once: {await opened.link()}")
             began = time.monotonic()
-            person = Person(opened.api, KEY) if wish.answers == "auto" else None
-            last = await Watch(opened.api, out, person).until_over()
+            person = None if ask else Person(opened.api, KEY)
+            last = await Watch(opened.api, out, person, place.home).until_over()
             result = await summary(opened.api, last, time.monotonic() - began)
-        for line in _ending(result, place):
-            out.say(line)
+    for line in _ending(result, place):
+        out.say(line)
     return result
 
 
@@ -100,6 +104,7 @@ class Watch:
     api: Api
     out: Screen
     person: Person | None
+    home: Path
     told: set[str] = field(default_factory=set)
 
     async def until_over(self) -> Look:
@@ -138,7 +143,7 @@ class Watch:
                     self.out.say(f"  > {said}")
             elif gate["id"] not in self.told:
                 self.told.add(gate["id"])
-                self.out.say(f"  waits for you: {gate['title']}\n    {gate['answer_with']}")
+                self.out.say(f"  waits for you: {gate['title']}\n    {house.command(self.home, gate['answer_with'])}")
 
 
 async def summary(api: Api, last: Look, wall: float) -> dict[str, Any]:
@@ -173,7 +178,7 @@ def _ending(result: Mapping[str, Any], place: material.Place) -> list[str]:
         f"{result['ticket']} is merged: {change['branch']} as {change['sha'][:12]}.",
         f"{beads['done']} beads, {result['retries']} of their tries undone and repeated, {result['gates']} decisions at gates.",
         f"{result['tokens']:,} tokens of a scripted model, {result['wall_seconds']:.0f} s.",
-        f"The merged change:  git -C {place.checkout} fetch && git -C {place.checkout} log -p origin/main",
-        f"All of it again:    BEADMILL_HOME={place.home} beadmill open",
+        f"The merged change:  git -C {shlex.quote(str(place.origin))} log -p main",
+        f"All of it again:    {house.command(place.home, 'beadmill open')}",
         "Your own ticket:    beadmill project add <path of a repository>",
     ]

@@ -21,7 +21,6 @@ NODE_SIGNS = {
     "done": ("✓", "green"),
     "kept": ("✓", "green"),
 }
-KEPT_LINES = 12
 
 
 class Screen(Protocol):
@@ -62,10 +61,9 @@ class PlainScreen:
 
 
 class LiveScreen:
-    """The rail of nodes, the beads, what was spent, and the last lines."""
+    """The same lines, and below them the rail of nodes, the beads and what was spent as they are now."""
 
     def __init__(self, console: Console) -> None:
-        self._lines: list[str] = []
         self._seen: Look | None = None
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._view)
 
@@ -79,19 +77,16 @@ class LiveScreen:
         self._live.__exit__(kind, error, trace)
 
     def say(self, line: str) -> None:
-        self._lines = [*self._lines, line][-KEPT_LINES:]
-        self._live.refresh()
+        self._live.console.print(line, markup=False)
 
     def update(self, seen: Look) -> None:
         self._seen = seen
         self._live.refresh()
 
     def _view(self) -> Group:
-        parts: list[Text | Table] = []
-        if self._seen is not None and self._seen.run:
-            parts += [rail(self._seen), beads(self._seen), spent(self._seen)]
-        parts += [Text(line) for line in self._lines]
-        return Group(*parts)
+        if self._seen is None or not self._seen.run:
+            return Group()
+        return Group(rail(self._seen), beads(self._seen), spent(self._seen))
 
 
 def rail(seen: Look) -> Text:

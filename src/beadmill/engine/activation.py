@@ -33,6 +33,7 @@ class Activation:
     graph: Graph
     settings: RunSettings
     work: Work
+    comment: str = ""
     pending: Phase | None = None
     seen: set[str] = field(default_factory=set)
     entered: set[str] = field(default_factory=set)  # session tokens this activation re-entered (rule 15)

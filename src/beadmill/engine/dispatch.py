@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from beadmill import crashpoints
-from beadmill.domain.sop import Graph, NodeDef
+from beadmill.domain.sop import Graph
 from beadmill.domain.values import Json, VisitRef
 from beadmill.engine.activation import Activation
 from beadmill.engine.port import Node, Work
@@ -36,9 +37,9 @@ class Loaded:
     """What the engine must know of a run to activate one of its nodes."""
 
     graph: Graph
-    node: NodeDef
     settings: RunSettings
     work: Work
+    comment: str
 
 
 @dataclass(slots=True)
@@ -122,19 +123,25 @@ class Dispatcher:
 
     # --- one activation -----------------------------------------------------------------------------------------
     async def _activate(self, visit: str, activation: int) -> None:
-        """The border where every error of node code becomes a blocked gate: no activation ever just fails."""
+        """The border where every error becomes a blocked gate: no activation ever just fails."""
         owner = uuid.uuid4().hex
         try:
-            if not await self._claim(visit, activation, owner):
-                return
-            crashpoints.reach("claimed")
-            act = await self._open(visit, owner)
-            await self._visit(act)
+            if await self._claim(visit, activation, owner):
+                crashpoints.reach("claimed")
+                await self._claimed(visit, owner)
         except Superseded:
             log.info("activation of %s lost its visit", visit)
         finally:
             self._tasks.pop(visit, None)
             self._bell.set()
+
+    async def _claimed(self, visit: str, owner: str) -> None:
+        try:
+            await self._visit(await self._open(visit, owner))
+        except Exception as error:  # border: job - a bug in a node, a plugin or the engine must not lose the run
+            log.exception("activation of %s failed", visit)
+            failure = _internal(error)
+            await self.store.write(lambda tx: visits.block(tx, visit, owner, failure, phase=None))
 
     async def _claim(self, visit: str, activation: int, owner: str) -> bool:
         return await self.store.write(lambda tx: visits.claim(tx, visit, activation, owner=owner, worker=self.worker))
@@ -153,6 +160,7 @@ class Dispatcher:
             loaded.graph,
             loaded.settings,
             loaded.work,
+            loaded.comment,
         )
 
     def _load(self, conn: Connection, ref: VisitRef) -> Loaded:
@@ -160,7 +168,8 @@ class Dispatcher:
         row = conn.execute(r.select().where(r.c.id == ref.run)).mappings().one()
         graph = self.parse(row["sop_body"])
         settings = RunSettings.model_validate(row["settings"])
-        return Loaded(graph, graph.nodes[ref.node], settings, Work(**row["work"]))
+        comment = conn.execute(sa.select(tables.visits.c.comment).where(tables.visits.c.id == str(ref))).scalar()
+        return Loaded(graph, settings, Work(**row["work"]), comment or "")
 
     async def _visit(self, act: Activation) -> None:
         definition = act.graph.nodes[act.ref.node]
@@ -172,9 +181,6 @@ class Dispatcher:
             await self._park(act, parked.waits)
         except Blocked as blocked:
             await self._block(act, blocked)
-        except Exception as error:  # border: job - node code is ours or a plugin's, a bug must not lose the run
-            log.exception("node code failed in %s", act.ref)
-            await self._block(act, _internal(error))
         else:
             await self.store.write(lambda tx: visits.finish(tx, act.visit, act.owner, act.graph, outcome))
             crashpoints.reach(f"after {act.ref.node}:finish")

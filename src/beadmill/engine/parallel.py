@@ -22,9 +22,10 @@ class Places:
 
     @property
     def free(self) -> bool:
-        if any(isinstance(_error(t), Exception) for t in self.ended.values()):
+        errors = [e for e in map(_error, self.ended.values()) if e is not None]
+        parked = sum(isinstance(e, Parked) for e in errors)
+        if parked < len(errors):  # blocked, a bug, or no longer ours: nothing new may start
             return False
-        parked = sum(isinstance(_error(t), Parked) for t in self.ended.values())
         return not self._limit or len(self.live) + parked < self._limit
 
     def start(self, key: str, work: Awaitable[Any]) -> None:

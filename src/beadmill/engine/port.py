@@ -66,6 +66,10 @@ class Visit(Protocol):
 
     @property
     def work(self) -> Work: ...
+    @property
+    def comment(self) -> str:
+        """Why the run came back here: the comment of a send back, the note of a rework outcome. Empty otherwise."""
+        ...
 
     def at(self, key: str) -> Visit:
         """A sub-scope: names below are prefixed with ``key/``."""

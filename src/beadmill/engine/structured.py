@@ -77,7 +77,7 @@ def _read(question: _Question) -> Reading[Any]:
 
 def _reading(shape: Shape[T], reply: Replied, context: Mapping[str, object] | None) -> Reading[T]:
     words = repr((shape.name, reply.text, reply.data, sorted((context or {}).items(), key=lambda item: item[0])))
-    return _read(_Question(hashlib.sha256(words.encode("utf-8", "replace")).hexdigest(), shape, reply, context))
+    return _read(_Question(hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest(), shape, reply, context))
 
 
 async def structured(

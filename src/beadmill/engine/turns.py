@@ -109,14 +109,14 @@ async def _question(act: Activation, name: str, end: Asked) -> str:
         GateKind.QUESTION,
         end.question,
         ("answer", "decide_yourself"),
-        form={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+        form={"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
         detail={"question": end.question, "options": list(end.options)},
         within=window,
         lapse="decide_yourself",
     )
     answer = await ask(act, name, request)
     if answer.choice == "answer":
-        return str((answer.payload or {}).get("text", ""))
+        return str((answer.payload or {}).get("answer", ""))
     return "Nobody answered in time: decide yourself and say what you assumed."
 
 

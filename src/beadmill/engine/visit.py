@@ -52,6 +52,10 @@ class NamedVisit:
     def work(self) -> Work:
         return self._act.work
 
+    @property
+    def comment(self) -> str:
+        return self._act.comment
+
     def at(self, key: str) -> NamedVisit:
         return NamedVisit(self._act, f"{self.scope}/{key}" if self.scope else key)
 

@@ -13,7 +13,7 @@ from beadmill.artifacts.reading.shapes import FINAL_TEST
 from beadmill.artifacts.setup import CommandRun, SetupProfile
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.command import CommandSpec
-from beadmill.domain.ended import Lapsed
+from beadmill.domain.ended import fails_the_try
 from beadmill.domain.values import Access, Brief
 from beadmill.engine.port import Visit
 from beadmill.engine.structured import structured
@@ -69,7 +69,7 @@ class FinalTest:
             if wrote is not None:
                 runs = await self._run(here, tree, wrote.commands, environment(profile))
                 why = told(runs) if not all(run.ok for run in runs) or len(runs) < len(wrote.commands) else ""
-                why = why or await here.step("tests", self._tests_changed, tree, start, wrote)
+                why = why or await here.step("tests", self._tests_changed, tree, start, wrote, v.ref.n)
                 if not why:
                     effects = await here.step("land", self.land, tree, start, wrote, profile.inputs_copied, v.work.key)
                     return Final(wrote, n, runs, effects, tuple(notes))
@@ -101,9 +101,9 @@ class FinalTest:
                 briefs=briefs,
             )
         except TurnFailed as failed:
-            if not isinstance(failed.end, Lapsed):
+            if not fails_the_try(failed.end):
                 raise
-            return None, "The time for writing the final test ran out."
+            return None, f"{failed.message}."
         except Blocked as unreadable:
             if unreadable.code != "AGENT_OUTPUT_INVALID":
                 raise
@@ -128,8 +128,10 @@ class FinalTest:
         ran = await v.command("run", lambda: Batch(specs, Path(tree.path), env, budget=budget))
         return tuple(run_of(result, "final_test") for result in ran.results)
 
-    async def _tests_changed(self, tree: Tree, start: str, wrote: FinalTestCommands) -> str:
-        changed = set(await self.ground.trees.changed(tree, start))
+    async def _tests_changed(self, tree: Tree, start: str, wrote: FinalTestCommands, visit: int) -> str:
+        """After a rework the final test of an earlier visit is part of the change already and may stand as it is."""
+        since = start if visit == 1 else await self.ground.trees.merge_base(tree)
+        changed = set(await self.ground.trees.changed(tree, since))
         if changed & set(wrote.test_files):
             return ""
         return f"None of the named test files was added or changed: {', '.join(wrote.test_files)}."

@@ -55,7 +55,13 @@ async def again(tree: Tree, files: Sequence[str]) -> None:
 
 async def _problem(tree: Tree, item: WorkspaceInput) -> str:
     path = PurePosixPath(item.path)
-    if path.is_absolute() or ".." in path.parts or not path.parts or _OURS & set(path.parts):
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or not path.parts
+        or item.path.startswith(":")
+        or _OURS & set(path.parts)
+    ):
         return "the path does not lie inside the checkout"
     if any(part in FOLDERS for part in path.parts):
         return "it can be rebuilt (dependencies, caches, build output), so it is not copied"
@@ -65,8 +71,9 @@ async def _problem(tree: Tree, item: WorkspaceInput) -> str:
     checkout = Repo(
         Path(tree.git_dir), Path(tree.repository), tree.common
     )  # the worktree's index, the checkout's rules
-    ignored = (await checkout.git("check-ignore", "-q", "--no-index", "--", item.path, ok=(0, 1))).code == 0
-    status = "ignored" if ignored else "untracked"
+    env = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore knows no literal mode; the path begins with no colon
+    asked = await checkout.git("check-ignore", "-q", "--no-index", "--", item.path, ok=(0, 1), env=env)
+    status = "ignored" if asked.code == 0 else "untracked"
     return "" if status == item.source_status else f"it is {status}, not {item.source_status}"
 
 

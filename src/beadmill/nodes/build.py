@@ -10,9 +10,9 @@ from pathlib import Path
 
 from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence
-from beadmill.artifacts.setup import SetupProfile
+from beadmill.artifacts.setup import SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
-from beadmill.domain.ended import Lapsed, SessionRef
+from beadmill.domain.ended import Lapsed, SessionRef, fails_the_try
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Access, Outcome
 from beadmill.engine.port import NodeSpec, Visit
@@ -21,6 +21,7 @@ from beadmill.nodes._coding import Coder, Talk
 from beadmill.nodes._config import BuildConfig
 from beadmill.nodes._ground import Ground, Start
 from beadmill.nodes._material import bead_part, environment, notes_part, profile_part
+from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
 from beadmill.proof.prover import Claim, Prover
@@ -50,7 +51,9 @@ class Piece:
 
 
 class BuildNode:
-    spec = NodeSpec("build", BuildConfig, frozenset({"ok"}), reads=(Beads, SetupProfile), writes=(BeadEvidence,))
+    spec = NodeSpec(
+        "build", BuildConfig, frozenset({"ok"}), reads=(Beads, SetupPlan, SetupProfile), writes=(Beads, BeadEvidence)
+    )
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.ground = Ground(trees, ledger)
@@ -61,6 +64,7 @@ class BuildNode:
     async def visit(self, v: Visit, cfg: BuildConfig, /) -> Outcome:
         await v.phase(Phase.CODING)
         profile = await v.get(SetupProfile)
+        await self._asked_for(v)
 
         async def ready() -> Sequence[Bead]:
             return await self.ground.ready(v)
@@ -72,6 +76,21 @@ class BuildNode:
         if left:
             raise Blocked("BEADS_NOT_RUNNABLE", f"no bead can be started, yet these are not done: {', '.join(left)}")
         return Outcome("ok")
+
+    async def _asked_for(self, v: Visit) -> None:
+        """A person who sends a finished build back says what is missing: that becomes a bead of its own."""
+        asked = v.comment.strip()
+        if not asked:
+            return
+        left = await v.step("open", self.ground.left, v)
+        if left:
+            return
+        plan, first = await v.get(SetupPlan), asked.splitlines()[0][:120]
+        rework = with_rework(
+            await v.get(Beads), v.ref, title=f"Requested change: {first}", description=asked, criteria=[first],
+            commands=plan.project_commands.test_full, files=(),
+        )  # fmt: skip
+        await v.put(rework, by=SYSTEM)
 
     async def bead(self, cfg: BuildConfig, profile: SetupProfile, v: Visit, bead: Bead) -> None:
         tree = await v.step("tree", self.ground.open, v)
@@ -114,18 +133,19 @@ class BuildNode:
         return reason
 
     async def _talk(self, v: Visit, work: Piece, start: Start, subject: str) -> Talk:
-        """The conversation with the agent. A try that ran out of time has failed; any other end blocks."""
+        """The conversation with the agent. A try that ran out of time or was lost has failed; any other end blocks."""
         interfaces = await v.step("interfaces", self.ground.interfaces, v, work.bead)
         parts = [bead_part(work.bead), PartText("interfaces", "\n".join(interfaces)), profile_part(work.profile)]
         parts.append(notes_part("bead_notes", start.notes))
         try:
             return await self.coder.build(v, work.bead, cwd=work.tree.path, subject=subject, parts=parts)
         except TurnFailed as failed:
-            if not isinstance(failed.end, Lapsed):
+            if not fails_the_try(failed.end):
                 failed.details.setdefault("bead", work.bead.id)
                 raise
-            why = "nothing was heard from the session for too long" if failed.end.idle else "its time ran out"
-            return Talk(None, failed.end.session, (failed.end.session.token,), why, "BEAD_ITERATION_TIMEOUT")
+            session = failed.end.session
+            code = "BEAD_ITERATION_TIMEOUT" if isinstance(failed.end, Lapsed) else failed.code
+            return Talk(None, session, (session.token,), failed.message, code)
 
     async def _finish(
         self, v: Visit, work: Piece, start: Start, *, evidence: BeadEvidence, sessions: tuple[str, ...]

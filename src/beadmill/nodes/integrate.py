@@ -108,7 +108,8 @@ class IntegrateNode:
 
     async def _verify_again(self, v: Visit, tree: Tree, profile: SetupProfile) -> tuple[CommandRun, ...]:
         """On a moved base the project's tests and the beads' own commands must pass again."""
-        plan, beads = await v.get(SetupPlan), await v.get(Beads)
+        here = v.at("again")
+        plan, beads = await here.get(SetupPlan), await here.get(Beads)
         specs = _distinct([*plan.project_commands.test_full, *(c for b in beads.beads for c in b.test_commands)])
         if not specs:
             return ()
@@ -138,7 +139,8 @@ class IntegrateNode:
         await self.ground.clean(tree, head, inputs, "what the tests left behind")
 
     async def _conflict(self, v: Visit, description: str, criteria: Sequence[str], files: Sequence[str]) -> Outcome:
-        plan, beads = await v.get(SetupPlan), await v.get(Beads)
+        here = v.at("conflict")
+        plan, beads = await here.get(SetupPlan), await here.get(Beads)
         rework = with_rework(
             beads, v.ref, title="Bring the change onto the moved base", description=description,
             criteria=criteria, commands=plan.project_commands.test_full, files=files,

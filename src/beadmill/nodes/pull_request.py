@@ -167,7 +167,8 @@ class PullRequestNode:
         return Outcome("merged" if merged else "closed", made=(ref,), note=note)
 
     async def _rework(self, v: Visit, answer: GateAnswer) -> Outcome:
-        beads, plan, integration = await v.get(Beads), await v.get(SetupPlan), await v.get(IntegrationReport)
+        here = v.at("rework")
+        beads, plan, integration = await here.get(Beads), await here.get(SetupPlan), await here.get(IntegrationReport)
         first = answer.note.strip().splitlines()[0][:120]
         rework = with_rework(
             beads, v.ref, title=f"Requested change: {first}", description=answer.note.strip(), criteria=[first],

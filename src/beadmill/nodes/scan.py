@@ -16,7 +16,6 @@ from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Access, Brief, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.engine.structured import Structured, structured
-from beadmill.errors import Blocked, Conflict, Refused, Unavailable
 from beadmill.nodes._planning import ticket_part
 from beadmill.processes.spec import AgentTask
 from beadmill.workspaces.worktrees import Tree
@@ -43,22 +42,15 @@ class ScanNode:
     async def visit(self, v: Visit, _cfg: ScanConfig, /) -> Outcome:
         await v.phase(Phase.SCANNING_RELEVANT_FILES)
         work = v.work
-        tree = await self._open(v)
+        tree = await v.step(
+            "tree", self.trees.open, work.repository, work.workspace, branch=work.branch, base=work.base
+        )
         place = await v.put(report(tree), by=SYSTEM)
         found = await self._scan(v, tree)
         files = found.value.model_copy(update={"ticket_id": work.key, "base_commit": tree.base_commit})
         ref = await v.put(files, by=implementer(v.settings))
         dropped = [one.detail for one in found.interventions if one.category == "dropped"]
         return Outcome("ok", made=(place, ref), note="; ".join((f"{len(files.files)} files", *dropped)))
-
-    async def _open(self, v: Visit) -> Tree:
-        work = v.work
-        try:
-            return await v.step(
-                "tree", self.trees.open, work.repository, work.workspace, branch=work.branch, base=work.base
-            )
-        except (Refused, Unavailable, Conflict) as error:
-            raise Blocked(error.code, error.message, details=error.details, kept=error.kept, next=error.next) from error
 
     async def _scan(self, v: Visit, tree: Tree) -> Structured[RelevantFiles]:
         council = v.settings.council

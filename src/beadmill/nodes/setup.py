@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -41,7 +42,14 @@ class SetupNode:
 
     async def visit(self, v: Visit, _cfg: NoConfig, /) -> Outcome:
         tree = await v.step("tree", self._open, v)
-        plan = await self._approved(v, tree)
+        material = [
+            ticket_part(v.work),
+            part("relevant_files", await v.get(RelevantFiles)),
+            part("prd", await v.get(Prd)),
+            part("beads", await v.get(Beads)),
+            PartText("workspace_locations", _locations(tree)),
+        ]
+        plan = await self._approved(v, tree, material)
         await v.phase(Phase.PREPARING_EXECUTION_ENV)
         profile = await self.preparer.prepare(v.at("prepare"), tree, plan)
         ref = await v.put(profile, by=SYSTEM)
@@ -52,32 +60,23 @@ class SetupNode:
         work = v.work
         return await self.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
 
-    async def _approved(self, v: Visit, tree: Tree) -> SetupPlan:
+    async def _approved(self, v: Visit, tree: Tree, material: Sequence[PartText]) -> SetupPlan:
         """Draft, gate, and again with the person's note until it is approved; what was seen is what is carried out."""
-        note, last = "", None
+        note, last = v.comment, None
         for turn in count(1):
             await v.phase(Phase.GENERATING_EXECUTION_SETUP_PLAN)
-            plan = await self._draft(v, tree, turn, note, last)
+            told = [*material, *_last(last, note)]
+            plan = await self._draft(v, tree, turn, told, note)
             ref = await v.put(plan, by=implementer(v.settings))
             await v.phase(Phase.WAITING_EXECUTION_SETUP_APPROVAL)
             answer = await v.ask(f"approve-{turn}", _gate(v.settings, plan, ref))
-            last = await v.get(SetupPlan, answer.saw[0])
+            last = await v.at(f"seen-{turn}").get(SetupPlan, answer.saw[0])
             if answer.choice == "approve":
                 return last
             note = answer.note
         raise AssertionError
 
-    async def _draft(self, v: Visit, tree: Tree, turn: int, note: str, last: SetupPlan | None) -> SetupPlan:
-        parts = [
-            ticket_part(v.work),
-            part("relevant_files", await v.get(RelevantFiles)),
-            part("prd", await v.get(Prd)),
-            part("beads", await v.get(Beads)),
-            PartText("workspace_locations", _locations(tree)),
-        ]
-        if last is not None:
-            parts.append(part("execution_setup_plan", last))
-            parts.append(notes_part("execution_setup_plan_notes", [note] if note.strip() else []))
+    async def _draft(self, v: Visit, tree: Tree, turn: int, parts: Sequence[PartText], note: str) -> SetupPlan:
         briefs = self.briefs.within(v.settings.context_tokens)
         done = await structured(
             v,
@@ -121,6 +120,13 @@ def _gate(settings: RunSettings, plan: SetupPlan, ref: ArtifactRef) -> GateReque
         detail={"domain": "setup", "warnings": list(plan.cautions), "gaps": list(plan.readiness.gaps)},
         auto=auto,
     )
+
+
+def _last(plan: SetupPlan | None, note: str) -> list[PartText]:
+    if plan is None:
+        return []
+    notes = [notes_part("execution_setup_plan_notes", [note])] if note.strip() else []
+    return [part("execution_setup_plan", plan), *notes]
 
 
 def _locations(tree: Tree) -> str:

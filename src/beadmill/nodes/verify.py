@@ -12,6 +12,7 @@ from beadmill.artifacts.delivery import FinalTestReport, Review
 from beadmill.artifacts.prd import Prd
 from beadmill.artifacts.setup import CommandRun, SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
+from beadmill.domain.command import CommandSpec
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Outcome
 from beadmill.engine.port import NodeSpec, Visit
@@ -63,10 +64,10 @@ class VerifyNode:
         await v.phase(Phase.RUNNING_FINAL_TEST)
         tree = await v.step("tree", self.ground.open, v)
         profile = await v.get(SetupProfile)
-        beads, prd = await v.get(Beads), await v.get(Prd)
+        beads, prd, plan = await v.get(Beads), await v.get(Prd), await v.get(SetupPlan)
         material = [ticket_part(v.work), part("prd", prd), part("beads", beads)]
         final = await self.final.write(v.at("final"), tree, profile, material)
-        suite = await self._suite(v, tree, profile)
+        suite = await self._suite(v, tree, plan.project_commands.test_full, profile)
         whole = await v.step("whole", self._whole, tree, profile.inputs_copied)
         report = _report(v, final, profile, suite, whole)
         review = await self.reviewer.review(v, tree, [*material, *_shown(report, whole)])
@@ -77,7 +78,6 @@ class VerifyNode:
         await v.step("book", self._book, v, report)
         if not problems:
             return Outcome("ok", made=(ref,), note=report.summary)
-        plan = await v.get(SetupPlan)
         rework = with_rework(
             beads, v.ref, title="Mend what the verification found", description=_told(report, problems),
             criteria=problems, commands=plan.project_commands.test_full or final.wrote.commands, files=whole.changed.paths,
@@ -85,9 +85,10 @@ class VerifyNode:
         made = await v.put(rework, by=SYSTEM)
         return Outcome("failed", made=(ref, made), note=problems[0])
 
-    async def _suite(self, v: Visit, tree: Tree, profile: SetupProfile) -> tuple[CommandRun, ...]:
+    async def _suite(
+        self, v: Visit, tree: Tree, specs: tuple[CommandSpec, ...], profile: SetupProfile
+    ) -> tuple[CommandRun, ...]:
         """The project's whole tests once more; what they leave behind goes out of the tree."""
-        specs = (await v.get(SetupPlan)).project_commands.test_full
         if not specs:
             return ()
         budget, env = timedelta(seconds=v.settings.build.command_s), environment(profile)

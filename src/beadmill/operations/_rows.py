@@ -103,7 +103,7 @@ def open_gate_counts(conn: Connection, runs: Sequence[str]) -> dict[str, int]:
         .where(t.gates.c.run_id.in_(runs), t.gates.c.state == OPEN)
         .group_by(t.gates.c.run_id)
     )
-    return {run: count for run, count in conn.execute(query)}
+    return {row[0]: row[1] for row in conn.execute(query)}
 
 
 # --- beads --------------------------------------------------------------------------------------------------------

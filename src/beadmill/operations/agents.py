@@ -8,7 +8,7 @@ from typing import Any
 
 from beadmill.agents.contract import Agent, Installed
 from beadmill.domain.values import Actor, Permission
-from beadmill.errors import BeadmillError, Refused
+from beadmill.errors import BeadmillError, NotFound, Refused
 from beadmill.operations import views
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
@@ -33,11 +33,10 @@ async def install(ports: Ports, name: str, *, actor: Actor) -> views.AgentView:
 async def probe(ports: Ports, name: str, *, actor: Actor) -> views.ProbeView:
     """Looks again, and asks the CLI for its models. Raises NotFound."""
     require(actor, Permission.READ)
-    agent = ports.agents.load(name)
     view = await _look(ports, name)
     models: tuple[str, ...] = ()
     if view.state == "ready":
-        view, models = await _ask_models(agent, view)
+        view, models = await _ask_models(ports.agents.load(name), view)
     return views.ProbeView(**view.model_dump(), models=models)
 
 
@@ -50,26 +49,28 @@ async def _ask_models(agent: Agent, view: views.AgentView) -> tuple[views.AgentV
 
 
 async def _look(ports: Ports, name: str) -> views.AgentView:
-    agent = ports.agents.load(name)
     try:
+        agent = ports.agents.load(name)
         async with asyncio.timeout(PATIENCE):
             found = await agent.detect()
+    except NotFound:
+        raise
     except Refused as error:
-        return _view(agent, "refused", note=f"{error.message}. {error.next}".strip())
+        return _view(name, "refused", note=f"{error.message}. {error.next}".strip())
     except (BeadmillError, OSError, TimeoutError) as error:
-        return _view(agent, "failed", note=_said(error))
-    return _ready(agent, found) if found else _view(agent, "missing", note=f"beadmill agent install {name}")
+        return _view(name, "failed", note=_said(error))
+    can = asdict(agent.can)
+    return _ready(agent, found) if found else _view(name, "missing", note=f"beadmill agent install {name}", can=can)
 
 
 def _ready(agent: Agent, found: Installed) -> views.AgentView:
-    return _view(
-        agent, "ready", path=str(found.path), version=found.version, signed_in=found.signed_in, note=found.note
-    )
+    known = {"path": str(found.path), "version": found.version, "signed_in": found.signed_in, "note": found.note}
+    return _view(agent.name, "ready", can=asdict(agent.can), **known)
 
 
-def _view(agent: Agent, state: Any, **values: Any) -> views.AgentView:
-    found = {"path": "", "version": "", "signed_in": None, "note": "", **values}
-    return views.AgentView(name=agent.name, state=state, can=asdict(agent.can), **found)
+def _view(name: str, state: Any, **values: Any) -> views.AgentView:
+    found = {"path": "", "version": "", "signed_in": None, "note": "", "can": {}, **values}
+    return views.AgentView(name=name, state=state, **found)
 
 
 def _said(error: Exception) -> str:

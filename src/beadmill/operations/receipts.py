@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import insert, select
+from sqlalchemy.engine import Connection
 
 from beadmill.domain.values import Actor, Json
 from beadmill.errors import Conflict
@@ -22,15 +23,26 @@ def once(tx: Tx, key: str, *, operation: str, actor: Actor, request: Json, now: 
     """
     if not key:
         return act()
-    name = f"{actor}:{key}"
-    print_ = hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()
-    row = tx.conn.execute(select(t.receipts).where(t.receipts.c.key == name)).first()
-    if row is not None:
-        return _same(row, operation, print_)
+    earlier = known(tx.conn, key, operation=operation, actor=actor, request=request)
+    if earlier is not None:
+        return earlier
     result = act()
-    kept: dict[str, Any] = {"request": print_, "value": result}
-    tx.conn.execute(insert(t.receipts).values(key=name, operation=operation, result=kept, at=now))
+    kept: dict[str, Any] = {"request": _print(request), "value": result}
+    tx.conn.execute(insert(t.receipts).values(key=f"{actor}:{key}", operation=operation, result=kept, at=now))
     return result
+
+
+def known(conn: Connection, key: str, *, operation: str, actor: Actor, request: Json) -> Json:
+    """What this key did before; None when it is new. For operations that look at the world before they write.
+
+    Raises Conflict when the key was used for something else.
+    """
+    row = conn.execute(select(t.receipts).where(t.receipts.c.key == f"{actor}:{key}")).first() if key else None
+    return None if row is None else _same(row, operation, _print(request))
+
+
+def _print(request: Json) -> str:
+    return hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _same(row: Any, operation: str, print_: str) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,19 +13,19 @@ from beadmill import sops
 from beadmill.domain.machine import RunState
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import Actor, Permission, VisitRef
-from beadmill.errors import Conflict, Missing, Stale
 from beadmill.engine.port import Work
+from beadmill.errors import Conflict, Missing, Refused, Stale
 from beadmill.operations import _rows, views
-from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations._rewind import rewind
+from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
-from beadmill.operations.receipts import once
+from beadmill.operations.receipts import known, once
 from beadmill.operations.rules import require
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
 from beadmill.store.journal import gates as gate_journal
-from beadmill.store.journal import runs as journal
 from beadmill.store.journal import reruns, tokens
+from beadmill.store.journal import runs as journal
 
 
 async def listing(
@@ -114,7 +115,7 @@ def _visit(row: Any, spend: views.Spend) -> views.VisitView:
 
 def _rail(row: Any, visits: Sequence[views.VisitView]) -> tuple[views.NodeView, ...]:
     """The nodes of the SOP this run pins, in its order, each with its newest visit."""
-    graph = sops.load(row.sop_body, name=row.sop).graph
+    graph = graph_of(row.sop_body)
     out: list[views.NodeView] = []
     for node in graph.nodes.values():
         mine = [v for v in visits if v.node == node.id]
@@ -253,8 +254,13 @@ def _bound(conn: Connection, gate: str, etag: str | None) -> None:
 
 
 def _graph(conn: Connection, run: str) -> Graph:
-    row = _rows.run_row(conn, run)
-    return sops.load(row.sop_body, name=row.sop).graph
+    return graph_of(_rows.run_row(conn, run).sop_body)
+
+
+@lru_cache(maxsize=64)
+def graph_of(body: str) -> Graph:
+    """A run pins its text, so one parse serves every look at it."""
+    return sops.load(body, name="run").graph
 
 
 async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str = "", key: str = "") -> views.RunView:
@@ -262,8 +268,11 @@ async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str
     require(actor, Permission.RUN)
     row = await ports.store.read(lambda conn: _rows.run_row(conn, run))
     if row.state == RunState.ACTIVE:
-        return await send_back(ports, run, node, actor=actor, comment=comment, key=key)
-
+        return await _back(ports, run, node, actor=actor, comment=comment, key=key)
+    request = {"run": run, "node": node}
+    done = await ports.store.read(lambda conn: known(conn, key, operation="runs.rerun", actor=actor, request=request))
+    if done is not None:
+        return await show(ports, done, actor=actor)
     await ports.store.read(lambda conn: reruns.refuse(conn, run, _graph(conn, run), node))
     kept = await ports.store.read(lambda conn: reruns.kept(conn, run, _graph(conn, run), node))
     await rewind(ports, run, Work(**row.work), kept)
@@ -273,9 +282,18 @@ async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str
         reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
         return new
 
-    new = await _once(ports, key, "runs.rerun", {"run": run, "node": node}, actor=actor, act=act)
+    new = await _once(ports, key, "runs.rerun", request, actor=actor, act=act)
     ports.engine.ring()
     return await show(ports, new, actor=actor)
+
+
+async def _back(ports: Ports, run: str, node: str, *, actor: Actor, comment: str, key: str) -> views.RunView:
+    try:
+        return await send_back(ports, run, node, actor=actor, comment=comment, key=key)
+    except Refused as error:
+        if error.code == "SEALED":
+            error.next = f"beadmill run cancel {run}, then beadmill run rerun {run} {node}: what was made is kept"
+        raise
 
 
 def _successor(conn: Connection, run: str) -> str:

@@ -330,7 +330,7 @@ def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
 
 
 # --- cancel -------------------------------------------------------------------------------------------------------
-async def cancel(ports: Ports, ticket: str, *, actor: Actor, reason: str = "", key: str = "") -> views.TicketView:
+async def cancel(ports: Ports, ticket: str, *, actor: Actor, reason: str = "") -> views.TicketView:
     """Fences the run, proves that nothing of it is left running, then says canceled. Content is kept.
 
     Raises Conflict when the ticket has ended already by something else.

@@ -22,7 +22,7 @@ from beadmill import crashpoints
 from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.box import Box, Launch
-from beadmill.processes.environment import SESSION_VARIABLE, allowed
+from beadmill.processes.environment import allowed
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
 LINE_LIMIT: Final = 8 * 1024 * 1024
@@ -264,10 +264,20 @@ class RunningChild:
 class Spawner:
     """Starts processes through the box, with the allow-listed environment and the session's mark."""
 
-    def __init__(self, folder: Path, box: Box, redactor: Redactor, *, token: str, umask: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        box: Box,
+        redactor: Redactor,
+        *,
+        own: Mapping[str, str],
+        marks: Mapping[str, str],
+        umask: int,
+    ) -> None:
+        """``own`` is the workspace's HOME and TMPDIR, whatever the sandbox; ``marks`` say whose the processes are."""
         self.reaper = Reaper()
         self.redactor = redactor
-        self._folder, self._box, self._token, self._umask = folder, box, token, umask
+        self._folder, self._box, self._own, self._marks, self._umask = folder, box, own, marks, umask
         self._count = 0
         self._pipes: list[Pipe] = []
 
@@ -285,9 +295,8 @@ class Spawner:
 
     def launch(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
         self.redactor.learn(secrets_of(env))
-        mark = {SESSION_VARIABLE: self._token}
-        wrapped = self._box.wrap(argv, cwd=cwd, env={**allowed(os.environ), **env, **mark})
-        return Launch(wrapped.argv, wrapped.cwd, {**wrapped.env, **mark}, wrapped.pass_fds)
+        wrapped = self._box.wrap(argv, cwd=cwd, env={**allowed(os.environ), **self._own, **env, **self._marks})
+        return Launch(wrapped.argv, wrapped.cwd, {**wrapped.env, **self._marks}, wrapped.pass_fds)
 
     def start(self, launch: Launch, *, stdin: int, stdout: int, stderr: int) -> tuple[int, asyncio.Future[int]]:
         """Pid and exit code to come. Raises OSError or ValueError when it cannot start."""

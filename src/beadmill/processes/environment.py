@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-SESSION_VARIABLE: Final = "BEADMILL_SESSION"
+SESSION_VARIABLE: Final = "BEADMILL_SESSION"  # the token, for people who look at a process
+MARK_VARIABLE: Final = "BEADMILL_SESSION_MARK"  # unlike a token never used twice: what a sweep goes by
 TRUSTED_DIRS: Final = "BEADMILL_TRUSTED_EXECUTABLE_DIRS"
 
 _NAMES: Final = frozenset(
@@ -23,9 +24,14 @@ def allowed(env: Mapping[str, str], *, also: Sequence[str] = ()) -> dict[str, st
     return {k: v for k, v in env.items() if k in _NAMES or k.startswith("LC_") or k in also}
 
 
-def for_runner(env: Mapping[str, str], *, token: str, also: Sequence[str] = ()) -> dict[str, str]:
+def marks(*, token: str, mark: str) -> dict[str, str]:
+    """By which every process of a session is known, wherever it goes."""
+    return {SESSION_VARIABLE: token, MARK_VARIABLE: mark}
+
+
+def for_runner(env: Mapping[str, str], *, also: Sequence[str] = ()) -> dict[str, str]:
     """The runner also needs the user's HOME (where sign-ins live) and, in tests only, the crash points."""
     kept = allowed(env, also=(*also, "HOME", TRUSTED_DIRS))
     if env.get("BEADMILL_TESTING") == "1":
         kept.update({k: env[k] for k in _TESTING if k in env})
-    return {**kept, SESSION_VARIABLE: token}
+    return kept

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from beadmill.processes.environment import SESSION_VARIABLE
+from beadmill.processes.environment import MARK_VARIABLE
 
 TERM_GRACE: Final = 3.0  # seconds between TERM and KILL
 KILL_GRACE: Final = 5.0  # seconds a killed process may take to disappear
@@ -71,9 +71,9 @@ def below(roots: Iterable[int], everything: Mapping[int, Proc]) -> set[Proc]:
     return found
 
 
-def carrying(token: str, everything: Mapping[int, Proc]) -> set[Proc]:
-    """Processes started with this session token in their environment, and everything below them."""
-    needle = f"\0{SESSION_VARIABLE}={token}\0".encode()
+def carrying(mark: str, everything: Mapping[int, Proc]) -> set[Proc]:
+    """Processes started with this mark in their environment, and everything below them."""
+    needle = f"\0{MARK_VARIABLE}={mark}\0".encode()
     marked = {p for p in everything.values() if needle in b"\0" + _environ(p.pid) + b"\0"}
     return marked | below((p.pid for p in marked), everything)
 
@@ -85,15 +85,15 @@ def _environ(pid: int) -> bytes:
         return b""
 
 
-def of_session(token: str) -> set[Proc]:
+def of_mark(mark: str) -> set[Proc]:
     """All that runs of a session, seen from outside its runner. The caller itself is never part of it."""
-    return {p for p in carrying(token, table()) if p.pid != os.getpid()}
+    return {p for p in carrying(mark, table()) if p.pid != os.getpid()}
 
 
-def of_runner(token: str) -> set[Proc]:
-    """All that runs of a session, seen from its runner: descendants (it is a subreaper) and carriers of the token."""
+def of_runner(mark: str) -> set[Proc]:
+    """All that runs of a session, seen from its runner: descendants (it is a subreaper) and carriers of its mark."""
     me, everything = os.getpid(), table()
-    found = below((me,), everything) | carrying(token, everything)
+    found = below((me,), everything) | carrying(mark, everything)
     return {p for p in found if p.pid != me}
 
 
@@ -110,9 +110,10 @@ def send(proc: Proc, number: int) -> None:
 
 
 async def end_all(
-    who: Callable[[], set[Proc]], *, grace: float = TERM_GRACE, reap: Callable[[], None] = lambda: None
+    who: Callable[[], set[Proc]], *, grace: float | None = None, reap: Callable[[], None] = lambda: None
 ) -> tuple[Proc, ...]:
     """TERM, then KILL what is left, until a scan finds nobody. Returns who could not be ended."""
+    grace = TERM_GRACE if grace is None else grace
     clock = asyncio.get_running_loop().time
     begun, told = clock(), set[Proc]()
     while left := who():

@@ -17,14 +17,26 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from beadmill import crashpoints
-from beadmill.domain.ended import CommandResult, Ended, Failed, Lapsed, Ran, SessionRef, Stopped, Why
+from beadmill.domain.ended import (
+    Asked,
+    CommandResult,
+    Ended,
+    Failed,
+    Lapsed,
+    Limited,
+    Ran,
+    Replied,
+    SessionRef,
+    Stopped,
+    Why,
+)  # fmt: skip
 from beadmill.domain.values import Access, Json, Usage
 from beadmill.errors import BeadmillError
 from beadmill.processes import control, procs
@@ -33,6 +45,7 @@ from beadmill.processes.box import Box
 from beadmill.processes.children import RunningChild, Spawner
 from beadmill.processes.clock import WorkClock
 from beadmill.processes.commands import Commands
+from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Hold, Order, Release, Stop
@@ -42,6 +55,7 @@ from beadmill.redact import Redactor, secrets_of
 LOCK_PATIENCE: Final = 2.0  # seconds: a probe of somebody else holds the lock for microseconds
 UNWIND: Final = 10.0  # seconds a stopped adapter may take to end its child before everything is ended for it
 _PR_SET_CHILD_SUBREAPER: Final = 36
+T = TypeVar("T")
 
 
 def main() -> None:
@@ -55,9 +69,7 @@ def main() -> None:
     spec = files.read_json(Path("spec.json"))
     files.write_json(Path("owner.json"), _owner(spec["token"]))
     crashpoints.reach("runner.owned")
-    end, left = asyncio.run(Runner(folder, spec, umask).run())
-    files.write_json(Path("end.json"), {**encode_end(end), "left": left})
-    crashpoints.reach("runner.ended")
+    asyncio.run(Runner(folder, spec, umask).run())
 
 
 def _take_lock() -> bool:
@@ -103,27 +115,31 @@ class Runner:
     def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int) -> None:
         self.folder, self.spec, self.umask = folder, spec, umask
         self.token: str = spec["token"]
+        self.mark: str = spec["mark"]
         self.work = decode_work(spec["work"])
         self.box_spec = decode(BoxSpec, spec["box"])
         self.redactor = Redactor(secrets_of(os.environ))
         self.spawner: Spawner | None = None
+        self.box: Box | None = None
 
-    async def run(self) -> tuple[Ended | Ran, list[int]]:
-        """The end, and the pids that could not be ended."""
+    async def run(self) -> None:
+        """Leaves this process by itself: a plugin that never unwinds must not keep an ended session alive."""
         self.clock, self.cut = WorkClock(), Cut()
         self.orders: asyncio.Queue[Order] = asyncio.Queue()
         self.log = EventLog(self.folder / "events.jsonl", self.redactor, heard=self.clock.touch)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.cut.now, "terminated")
         async with control.listening(self._take):
             end = await self._work()
-            left = await procs.end_all(lambda: procs.of_runner(self.token), reap=self._reap)
-            if self.spawner is not None:
-                await self.spawner.close()
+            left = await procs.end_all(lambda: procs.of_runner(self.mark), reap=self._reap)
+            await self._close()
             for proc in left:
                 self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
         self.log.close()
-        return end, [p.pid for p in left]
+        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left]})
+        crashpoints.reach("runner.ended")
+        sys.stderr.flush()
+        os._exit(0)
 
     def _take(self, order: Order) -> None:
         match order:
@@ -145,46 +161,51 @@ class Runner:
             return await self._run_batch(self.work)
         return await self._drive(self.work)
 
-    async def _open(self) -> tuple[Box, Spawner]:
+    async def _open(self) -> Spawner:
         sandbox = by_path(self.spec["sandbox"])()
-        box: Box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
-        self.spawner = Spawner(self.folder, box, self.redactor, token=self.token, umask=self.umask)
-        return box, self.spawner
+        self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
+        own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
+        self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask)
+        return self.spawner
+
+    async def _close(self) -> None:
+        """Behind the sweep: the pipes run empty, the box goes."""
+        if self.spawner is not None:
+            await self.spawner.close()
+        if self.box is not None:
+            _, error = await _plugin(self.box.close())
+            if error is not None:
+                self.log.say(EventKind.WARNING, message=f"the sandbox did not close: {error}")
 
     # --- a batch
 
     async def _run_batch(self, batch: Batch) -> Ran:
         ran: list[CommandResult] = []
-        try:
-            box, spawner = await self._open()
-        except BeadmillError as error:
+        spawner, error = await _plugin(self._open())
+        if spawner is None:
             first = str(batch.specs[0]) if batch.specs else ""
             return Ran((CommandResult(first, None, 0.0, f"cannot start: {error}", cannot_start=True),))
         commands = Commands(batch, spawner, self.log, self.folder, ran)
         end = await self._until_cut(commands.run())
-        await box.close()
         return end if isinstance(end, Ran) else Ran(tuple(ran), stopped=True)
 
     # --- an agent
 
     async def _drive(self, task: AgentTask) -> Ended:
-        """Whatever the adapter does, an end comes out of it: this is the border of the plugin call."""
-        try:
-            end = await self._turn(task)
-        except BeadmillError as error:
+        """Whatever the adapter does, an end comes out of it."""
+        end, error = await _plugin(self._turn(task))
+        if isinstance(error, BeadmillError):
             end = self._failed(_why(error), str(error))
-        except Exception as error:  # noqa: BLE001 - the adapter is a plugin
-            traceback.print_exc()
+        elif end is None:
             end = self._failed(Why.INTERNAL, f"{type(error).__name__}: {error}")
         return self._stamp(end)
 
     async def _turn(self, task: AgentTask) -> Ended:
-        box, spawner = await self._open()
+        spawner = await self._open()
         adapter: Mapping[str, Any] = self.spec["adapter"]
         agent = by_path(adapter["path"])(adapter["options"])
         async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
             end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed.cwd)))
-        await box.close()
         return self._cut_short() if end is None else end
 
     async def _watch(self, task: AgentTask) -> None:
@@ -217,15 +238,27 @@ class Runner:
                 return Lapsed(session=session, idle=reason == "idle")
 
     def _failed(self, why: Why, message: str, *, continuable: bool = False) -> Failed:
-        text = self.redactor.text(message)
-        return Failed(session=SessionRef(self.token), why=why, message=text, continuable=continuable)
+        return Failed(session=SessionRef(self.token), why=why, message=message, continuable=continuable)
 
     def _stamp(self, end: Ended) -> Ended:
         """The runner knows the token, the time and what was heard, whatever the adapter filled in."""
         conversation = end.session.conversation or self.log.conversation
         usage = self.log.usage if end.usage == Usage() else end.usage
         worked = timedelta(seconds=round(self.clock.worked, 3))
-        return replace(end, session=SessionRef(self.token, conversation), worked=worked, usage=usage)
+        whole = replace(end, session=SessionRef(self.token, conversation), worked=worked, usage=usage)
+        return self._scrubbed(whole)
+
+    def _scrubbed(self, end: Ended) -> Ended:
+        match end:
+            case Replied():
+                return replace(end, text=self.redactor.work(end.text), data=self.redactor.work(end.data))
+            case Asked():
+                options = tuple(map(self.redactor.work, end.options))
+                return replace(end, question=self.redactor.work(end.question), options=options)
+            case Limited() | Failed():
+                return replace(end, message=self.redactor.json(end.message))
+            case _:
+                return end
 
 
 @contextlib.asynccontextmanager
@@ -238,8 +271,24 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task.cancel()
 
 
+async def _plugin(call: Awaitable[T]) -> tuple[T | None, Exception | None]:
+    """The border of every plugin call, adapter and sandbox: its result, or what it raised."""
+    try:
+        return await call, None
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        traceback.print_exc()
+        return None, error
+
+
 def _why(error: BeadmillError) -> Why:
     return Why.MISSING if error.code in ("AGENT_MISSING", "AGENT_REFUSED") else Why.INTERNAL
+
+
+def _places(workspace: Path) -> Mapping[str, str]:
+    """The workspace's own HOME and TMPDIR, made when they are not there."""
+    for name in ("home", "tmp"):
+        (workspace / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
 
 
 @contextlib.asynccontextmanager

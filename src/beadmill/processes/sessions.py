@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from beadmill.domain.values import Json
 from beadmill.errors import Conflict, Unavailable
 from beadmill.processes import control, procs
 from beadmill.processes import folder as files
-from beadmill.processes.environment import for_runner
+from beadmill.processes.environment import for_runner, marks
 from beadmill.processes.folder import State
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order, Stop
 from beadmill.processes.wire import decode, encode, encode_end, encode_work
@@ -92,6 +93,15 @@ class FolderSession:
     def live(self) -> bool:
         return files.is_locked(self.folder)
 
+    @property
+    def mark(self) -> str:
+        """What its processes carry in their environment. Tokens may come twice on a machine (a copied home), marks not."""
+        return str((files.read_json(self.folder / "spec.json") or {}).get("mark") or "no session")
+
+    def running(self) -> set[procs.Proc]:
+        """Everything that runs of it, the runner included."""
+        return procs.of_mark(self.mark)
+
     async def wait(self) -> Ended | Ran | Lost:
         pause = _Pause()
         while (end := self.ended()) is None:
@@ -105,7 +115,7 @@ class FolderSession:
             await self._ask_to_stop(reason)
         if self.live():
             self._kill_runner()
-        left = await procs.end_all(lambda: procs.of_session(self.token))
+        left = await procs.end_all(self.running)
         if left or self.live():
             names = ", ".join(f"{p.pid} ({p.command})" for p in left) or "its runner"
             raise Unavailable(
@@ -180,10 +190,19 @@ class FolderSessions:
                 yield FolderSession(path.parent, spec["token"])
 
     async def sweep_lost(self) -> tuple[str, ...]:
-        """Ends what lost sessions left running; returns their tokens. For start-up."""
+        """Ends what lost sessions left running; returns their tokens. For start-up.
+
+        Raises Unavailable when one could not be ended, behind having tried all.
+        """
         lost = [s for s in self.all() if files.state(s.folder) is State.LOST]
+        failed: list[Unavailable] = []
         for session in lost:
-            await session.stop("its runner is gone")
+            try:
+                await session.stop("its runner is gone")
+            except Unavailable as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
         return tuple(s.token for s in lost)
 
     async def attach(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> FolderSession:
@@ -224,6 +243,7 @@ class FolderSessions:
                 raise Unavailable(f"there is no agent {work.seat.agent!r}", code="NO_AGENT")
         return {
             "token": token,
+            "mark": secrets.token_hex(16),
             "work": encode_work(work),
             "box": encode(box),
             "sandbox": self.sandboxes[box.sandbox],
@@ -250,14 +270,14 @@ class FolderSessions:
 
 
 def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.Popen[bytes]:
-    env = for_runner(os.environ, token=session.token, also=tuple(adapter.get("env") or ()))
+    env = for_runner(os.environ, also=tuple(adapter.get("env") or ()))
     flags = ["-I"] if adapter.get("site") else ["-I", "-S"]
     log = os.open(session.folder / "runner.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         process = subprocess.Popen(
             [sys.executable, *flags, "-c", START, str(SOURCE), str(session.folder)],
             cwd=session.folder,
-            env=env,
+            env={**env, **marks(token=session.token, mark=session.mark)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -98,17 +98,35 @@ def artifact(conn: Connection, row: int) -> ArtifactRow:
     return _row(found)
 
 
+def hand_on(tx: Tx, made: Sequence[ArtifactRef], *, to: str) -> None:
+    """The documents a rework outcome stands for become the next visit's own, since those of a superseded visit do not
+    count: the bead that says what to mend, above all."""
+    for ref in made:
+        row = artifact(tx.conn, ref.row)
+        newest = tx.run(sa.select(sa.func.max(a.c.version)).where(a.c.run_id == row.run, a.c.kind == ref.kind)).scalar()
+        tx.run(
+            sa.insert(a).values(
+                kind=ref.kind, run_id=row.run, visit_id=to, version=(newest or 0) + 1, sha256=ref.sha256, author=row.author,
+                parent=ref.row, created=tx.now,
+            )
+        )  # fmt: skip
+
+
 def newest(conn: Connection, run: str, kind: str) -> ArtifactRow | None:
-    """The last row of this kind in the run's living history: superseded visits do not count."""
-    query = (
-        sa.select(a)
-        .join(v, v.c.id == a.c.visit_id)
-        .where(a.c.run_id == run, a.c.kind == kind, v.c.state != VisitState.SUPERSEDED)
-        .order_by(a.c.version.desc())
-        .limit(1)
-    )
-    found = conn.execute(query).mappings().first()
-    return _row(found) if found else None
+    """The row of this kind that holds in the run's living history (superseded visits do not count): what the last
+    finished visit stands for, unless something was put after it ended; else the last version.
+
+    The outcome comes first since an edit may be taken back: then the approved row is not the highest version.
+    """
+    living = sa.select(a, v.c.ended, v.c.made).join(v, v.c.id == a.c.visit_id)
+    query = living.where(a.c.run_id == run, a.c.kind == kind, v.c.state != VisitState.SUPERSEDED)
+    rows = conn.execute(query.order_by(a.c.version)).mappings().all()
+    if not rows:
+        return None
+    stood_for = [r for r in rows if r["id"] in r["made"]]
+    chosen = max(stood_for, key=lambda r: str(r["ended"]), default=None)
+    later = [r for r in rows if chosen is not None and r["created"] > str(chosen["ended"])]
+    return _row(rows[-1] if chosen is None else (later or [chosen])[-1])
 
 
 def listed(conn: Connection, run: str, kind: str | None = None) -> Sequence[ArtifactRow]:

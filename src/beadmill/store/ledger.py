@@ -20,7 +20,7 @@ class Ledger:
         self._store = store
 
     async def begin(
-        self, run: RunId, visit: VisitRef | str, bead: str, *, bead_sha: str, tree: str, start_commit: str, key: str
+        self, run: str, visit: str | VisitRef, bead: str, *, bead_sha: str, tree: str, start_commit: str, key: str
     ) -> Attempt:
         return await self._store.write(
             lambda tx: attempts.begin(
@@ -54,7 +54,7 @@ class Ledger:
         return await self._store.read(lambda conn: attempts.listed(conn, run))
 
     async def check(
-        self, run: RunId, visit: VisitRef | str, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
+        self, run: str, visit: str | VisitRef, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
     ) -> None:
         await self._store.write(
             lambda tx: attempts.check(

@@ -16,11 +16,16 @@ from beadmill import __version__
 from beadmill.errors import BeadmillError
 from beadmill.operations.ports import Ports
 from beadmill.web import api, sign_in
-from beadmill.web.security import Door, Guard, Meter, refusal
+from beadmill.web.security import TOO_LARGE, Door, Guard, Meter, refusal
 from beadmill.web.stream import Streams
 
 log = logging.getLogger("beadmill.web")
 PAGES = "beadmill.web.pages"
+HTTP_WORDS = {
+    404: ("NO_SUCH_ADDRESS", "there is nothing at this address"),
+    405: ("METHOD", "not with this method"),
+    413: ("TOO_LARGE", TOO_LARGE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +95,7 @@ def _field(place: tuple[Any, ...]) -> str:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: ("NO_SUCH_ADDRESS", "there is nothing at this address"), 405: ("METHOD", "not with this method")}
-    code, message = words.get(error.status_code, ("HTTP", str(error.detail)))
+    code, message = HTTP_WORDS.get(error.status_code, ("HTTP", str(error.detail)))
     answer = refusal(
         _status(error.status_code, code, message, next_="GET /api/docs lists every address"), request.headers
     )

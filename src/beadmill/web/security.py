@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +26,7 @@ from beadmill.operations.ports import Ports
 from beadmill.operations.rules import OWNER
 
 BODY: Final = 2 * 1024 * 1024  # bytes
+TOO_LARGE: Final = "a request body has at most 2 MiB"
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN_PATHS: Final = frozenset({"/sign-in"})
 CSP: Final = (
@@ -233,7 +235,7 @@ def _limited(receive: Receive, headers: Headers) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > BODY:
-            raise _too_large()
+            raise HTTPException(413)  # the one error that the framework lets through while it reads a body
         return message
 
     return limited

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import json
 import logging
 import logging.handlers
 import os
@@ -15,9 +13,7 @@ import secrets
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Final, Protocol
@@ -25,11 +21,12 @@ from typing import Final, Protocol
 import uvicorn
 
 from beadmill import __version__
-from beadmill.errors import BeadmillError, Conflict
+from beadmill.errors import BeadmillError
 from beadmill.operations import logins
 from beadmill.operations.ports import Ports
 from beadmill.processes import procs
 from beadmill.settings import Settings
+from beadmill.web import record
 from beadmill.web.app import Web, create_app
 from beadmill.web.security import Door
 from beadmill.web.stream import Streams
@@ -55,70 +52,8 @@ class House(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """daemon.json. ``start`` and ``boot`` make the pid unmistakable."""
-
-    pid: int
-    start: int
-    boot: str
-    instance: str
-    port: int
-    token: str
-    version: str
-    log: str
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-
 class PortTaken(BeadmillError):
     """Somebody else listens on the port that was asked for."""
-
-
-# --- lock and record ----------------------------------------------------------------------------------------------
-@contextmanager
-def only_daemon(home: Path) -> Iterator[None]:
-    """Holds ``daemon.lock``. Raises Conflict naming who holds it (exit 4)."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _held(home) from None
-        yield
-    finally:
-        os.close(handle)
-
-
-def _held(home: Path) -> Conflict:
-    record = read_record(home)
-    who = f"process {record.pid} on {record.url}" if record else "another process that is just starting or stopping"
-    return Conflict(
-        f"a daemon already serves {home}: {who}",
-        code="DAEMON_RUNNING",
-        details={"pid": record.pid, "url": record.url, "instance": record.instance} if record else {},
-        kept="the running daemon was not touched",
-        next="beadmill open uses it; beadmill stop ends it",
-    )
-
-
-def read_record(home: Path) -> Record | None:
-    try:
-        return Record(**json.loads((home / "daemon.json").read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def write_record(home: Path, record: Record) -> None:
-    """Atomic, readable by its owner only."""
-    target, fresh = home / "daemon.json", home / f".daemon.json.{record.instance}"
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        json.dump(asdict(record), file)
-    fresh.replace(target)
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -174,8 +109,8 @@ class Server(uvicorn.Server):
 def serve(settings: Settings, build: Callable[[Settings], House]) -> None:
     """Runs the daemon until SIGTERM or SIGINT. Raises Conflict, PortTaken, Unavailable."""
     _only_ours(settings.home)
-    with only_daemon(settings.home), bind(settings) as sock:
-        _log_to(log_file(settings.home))
+    with record.only_daemon(settings.home), bind(settings) as sock:
+        _log_to(record.log_file(settings.home))
         house = build(settings)
         house.open()
         try:
@@ -187,8 +122,8 @@ def serve(settings: Settings, build: Callable[[Settings], House]) -> None:
 
 def _serve(settings: Settings, house: House, sock: socket.socket) -> None:
     token = secrets.token_urlsafe(32)
-    record = _record(settings.home, sock.getsockname()[1], token)
-    web = Web(house.ports, Door(record.port, logins.hashed(token)))
+    me = _record(settings.home, sock.getsockname()[1], token)
+    web = Web(house.ports, Door(me.port, logins.hashed(token)))
     config = uvicorn.Config(
         create_app(web),
         log_config=None,
@@ -198,25 +133,24 @@ def _serve(settings: Settings, house: House, sock: socket.socket) -> None:
         server_header=False,
         date_header=False,
     )
-    server = Server(config, streams=web.streams, ready=lambda: _ready(settings.home, record))
+    server = Server(config, streams=web.streams, ready=lambda: _ready(settings.home, me))
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when it is done: nobody dies of it
         signal.signal(number, lambda *_: None)
     try:
         server.run(sockets=[sock])
     finally:
-        if (now := read_record(settings.home)) and now.instance == record.instance:
-            (settings.home / "daemon.json").unlink(missing_ok=True)
+        record.forget(settings.home, me.instance)
 
 
-def _ready(home: Path, record: Record) -> None:
-    write_record(home, record)
-    log.info("serving %s (process %s, version %s)", record.url, record.pid, record.version)
+def _ready(home: Path, me: record.Record) -> None:
+    record.write(home, me)
+    log.info("serving %s (process %s, version %s)", me.url, me.pid, me.version)
 
 
-def _record(home: Path, port: int, token: str) -> Record:
+def _record(home: Path, port: int, token: str) -> record.Record:
     pid = os.getpid()
     me = procs.look(pid)
-    return Record(
+    return record.Record(
         pid=pid,
         start=me.start if me else 0,
         boot=procs.boot_id(),
@@ -224,12 +158,8 @@ def _record(home: Path, port: int, token: str) -> Record:
         port=port,
         token=token,
         version=__version__,
-        log=str(log_file(home)),
+        log=str(record.log_file(home)),
     )
-
-
-def log_file(home: Path) -> Path:
-    return home / "logs" / "daemon.log"
 
 
 def _only_ours(home: Path) -> None:
@@ -245,3 +175,4 @@ def _log_to(path: Path) -> None:
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     root.addHandler(handler)
+    logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -72,7 +72,7 @@ class EventStream(Response):
         del self.headers["content-length"]
         self.source, self.closing, self.release = source, closing, release
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async with anyio.create_task_group() as group:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 Origin = Literal["tag", "raw", "fence", "json", "key", "glued", "native"]
@@ -39,7 +40,7 @@ def find(text: str, *, tag: str = "", keys: frozenset[str] = frozenset()) -> tup
     """Candidates, most precise first, none twice. ``keys`` are squashed top-level keys of the document."""
     seen: set[str] = set()
     out: list[Candidate] = []
-    for one in _all(text, tag, keys):
+    for one in islice(_all(text, tag, keys), 10 * MOST):
         body = one.text.strip("\n").rstrip()
         if body.strip() and body not in seen and len(out) < MOST:
             seen.add(body)
@@ -97,9 +98,12 @@ def _fences(text: str) -> Iterator[Candidate]:
         yield Candidate(text[opened.end() :], "fence", opened.start(), len(text), title, open_ended=True)
 
 
+_JSON_START = (re.compile(r"^[ \t]*([\[{])(?=\s*[\"'{\[}\]])", re.MULTILINE), re.compile(r"[ \t:]({)(?=\s*\")"))
+
+
 def _json_in_prose(text: str) -> Iterator[Candidate]:
-    """From the first line that starts with a bracket, to the last bracket of that kind."""
-    match = re.search(r"^[ \t]*([\[{])", text, re.MULTILINE) or re.search(r":[ \t]*([\[{])", text)
+    """From the first line that starts with a bracket, or the first ``{"`` in a line, to the last bracket of that kind."""
+    match = _JSON_START[0].search(text) or _JSON_START[1].search(text)
     if match is None:
         return
     start = match.start(1)

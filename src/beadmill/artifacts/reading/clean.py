@@ -33,6 +33,5 @@ def clean(text: str, notes: Notes) -> str:
 
 def echoes(text: str, more: Sequence[str] = ()) -> tuple[str, ...]:
     """Which lines of the prompt's scaffolding the reply repeats at the start of a line. Two are an echo."""
-    starts = {line.strip()[:200] for line in text.splitlines() if line.strip()}
-    markers = [m for m in (*_MARKERS, *more) if m.strip()]
-    return tuple(m for m in markers if any(line.startswith(m.strip()[:200]) for line in starts))
+    markers = [m.strip() for m in (*_MARKERS, *more) if m.strip()]
+    return tuple(m for m in markers if re.search(rf"^[ \t]*{re.escape(m)}", text, re.MULTILINE))

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
-from beadmill.artifacts.reading.tree import Branch, Tree, Unfit
+from beadmill.artifacts.reading.tree import Branch, Rows, Tree, Unfit
 from beadmill.domain.command import CommandSpec
 
 Aliases = Mapping[str, tuple[str, ...]]  # field name → other spellings, for every model of the document
@@ -153,16 +153,11 @@ class Fit:
 
 
 def flat(value: Tree) -> str | None:
-    """One text for a mapping or list of scalars that was meant as a sentence or as lines; None = not flat."""
+    """The text that a mapping or list was written as, or its scalars line by line; None = it cannot be one text."""
     if isinstance(value, str):
         return value
-    if (
-        isinstance(value, Branch)
-        and value.source
-        and len(value) == 1
-        and all(isinstance(v, str) for v in value.values())
-    ):
-        return value.source if all(v in value.source for v in value.values()) else _pair(*next(iter(value.items())))
+    if isinstance(value, (Branch, Rows)) and value.span is not None:
+        return value.span.written()
     if isinstance(value, dict) and value and all(v is None or isinstance(v, str) for v in value.values()):
         return "\n".join(_pair(k, v) for k, v in value.items())
     if isinstance(value, list) and value and all(isinstance(v, str) for v in value):

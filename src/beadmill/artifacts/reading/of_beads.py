@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pydantic import BaseModel
+
 from beadmill.artifacts.beads import BeadStatus, Blueprint, BlueprintBead
+from beadmill.artifacts.command import read_command
 from beadmill.artifacts.reading.ask import given, names, need, outside, rows, twice
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
@@ -13,6 +16,7 @@ from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, refined, revis
 from beadmill.artifacts.reading.replies import Expansion, Expansions, Refined, Revised, with_changes
 from beadmill.artifacts.reading.shape import Context, Shape
 from beadmill.artifacts.reading.tree import Tree, Unfit
+from beadmill.domain.command import CommandSpec
 
 ALIASES = {
     "context_guidance": ("guidance",),
@@ -220,18 +224,25 @@ def _restore(tree: Tree, context: Context, notes: Notes) -> Tree:
         for name in _PART_ONE:
             if name == "id" or (name in ("title", "prd_refs") and line.get(name) is not None):
                 continue
-            if _same(line.get(name), getattr(bead, name)):
-                continue
-            if original[name] is not None or name in line:
+            if not _same(line.get(name), getattr(bead, name)):
                 notes.cleaned("field restored from the blueprint", f"{bead.id}: {name}")
             line[name] = original[name]
     return tree
 
 
 def _same(written: Tree, wanted: Any) -> bool:
-    """Whether a written field says what the blueprint says."""
+    """Whether a written field says what the blueprint says; nothing written says nothing wanted."""
+    if not written and not wanted:
+        return True
     if isinstance(wanted, tuple) and isinstance(written, list):
         return len(written) == len(wanted) and all(_same(w, x) for w, x in zip(written, wanted, strict=True))
+    try:
+        if isinstance(wanted, BaseModel):
+            return type(wanted).model_validate(written) == wanted
+        if isinstance(wanted, CommandSpec):
+            return bool(read_command(written) == wanted)
+    except ValueError:
+        return False
     return bool(written == wanted)
 
 

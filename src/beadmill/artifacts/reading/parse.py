@@ -54,7 +54,7 @@ def _stream(text: str) -> Parsed:
     """JSONL, one object after another, or one list of them."""
     parsed = from_json_stream(text)
     rows = parsed.tree
-    return Parsed(rows[0], parsed.doubles) if len(rows) == 1 else parsed
+    return Parsed(rows[0], parsed.doubles) if len(rows) == 1 and isinstance(rows[0], list) else parsed
 
 
 def _lines(text: str, notes: Notes) -> Parsed:

@@ -79,9 +79,14 @@ def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes) -> _Try:
     found = find(text, tag=shape.tag, keys=_top_keys(shape))
     ends = bool(shape.end_tag) and any(True for _ in tags(text, shape.end_tag))
     best = _Try(0, failure="parse", error="no document found in the reply", notes=notes.all())
+    readable: set[int] = set()  # candidates that parse: repairs have nothing to do there
     for repair in (False, True):
         for at, one in enumerate(found):
+            if at in readable:
+                continue
             attempt = _candidate(shape, one, ctx, Notes(*notes.all()), work, repair=repair)
+            if attempt.step > 0:
+                readable.add(at)
             if attempt.step == 3:
                 return _only_one(shape, attempt, one, others=found[at + 1 :], ctx=ctx, work=work)
             if attempt.step > best.step or best.error.startswith("no document"):

@@ -5,18 +5,20 @@ fence line, prose after the document) say so and take away nothing that carries 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from beadmill.artifacts.reading.candidates import squash
-from beadmill.artifacts.reading.lines import children, is_quoted, opaque, opens_block, quoted, split
+from beadmill.artifacts.reading.lines import Line, children, is_quoted, opaque, opens_block, quoted, split
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.tree import BadText, Parsed, Work, from_yaml
 from beadmill.artifacts.reading.vocabulary import Vocabulary
 
 Lines = list[str]
 Apply = Callable[[Lines, int, Vocabulary], Lines | None]
-MOST_ROUNDS = 60
+MOST_ROUNDS = 40
+LONGEST_LINE = 20_000
+LONGEST = 200_000  # characters of a text worth repairing
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,47 +26,72 @@ class Repair:
     title: str
     apply: Apply
     removes: bool = False
+    certain: Callable[[Line, Vocabulary], bool] | None = None  # lines where the text cannot be meant otherwise
+
+
+@dataclass(slots=True)
+class _Bench:
+    """The text under repair: its lines, what reading them gave, and what was done so far."""
+
+    words: Vocabulary
+    work: Work
+    lines: Lines
+    outcome: Parsed | BadText
+    made: list[tuple[str, str]]
+
+    def step(self, error: BadText) -> bool:
+        """The first repair that lets reading go further is kept."""
+        for repair in REPAIRS:
+            for n in _places(self.lines, error):
+                changed = repair.apply(self.lines, n, self.words)
+                if changed is not None and changed != self.lines and self._keep(repair, n, changed, error=error):
+                    return True
+        return False
+
+    def _keep(self, repair: Repair, n: int, changed: Lines, *, error: BadText) -> bool:
+        if not repair.removes and not same_words("\n".join(self.lines), "\n".join(changed)):
+            return False
+        if repair.certain and sum(title == repair.title for title, _ in self.made) >= 2:
+            changed = _everywhere(repair, changed, self.words)
+        outcome = _outcome(changed, self.work)
+        if isinstance(outcome, BadText) and not _further(changed, outcome, self.lines, error):
+            return False
+        self.made.append((repair.title, f"line {n + 1}: {self.lines[n].strip()[:160]}"))
+        self.lines, self.outcome = changed, outcome
+        return True
 
 
 def repair_yaml(text: str, words: Vocabulary, work: Work, notes: Notes) -> Parsed:
     """Raises BadText, the first one that nothing could repair."""
     lines = text.split("\n")
-    made: list[tuple[str, str]] = []
+    bench = _Bench(words, work, lines, _outcome(lines, work), [])
     for _ in range(MOST_ROUNDS):
-        try:
-            parsed = from_yaml("\n".join(lines), work)
-        except BadText as error:
-            step = _step(lines, error, words, work, [title for title, _ in made])
-            if step is None:
-                raise
-            lines, title, at = step
-            made.append((title, at))
-            continue
-        for title, at in made:
-            notes.fixed(title, at)
-        return parsed
-    raise BadText("more than can be repaired")
+        error = bench.outcome
+        if isinstance(error, Parsed):
+            break
+        if error.told or len(text) > LONGEST or (error.cut and error.began >= len(bench.lines) - 1):
+            raise error
+        if not bench.step(error):
+            raise error
+    if isinstance(bench.outcome, BadText):
+        raise bench.outcome
+    for title, at in bench.made:
+        notes.fixed(title, at)
+    return bench.outcome
 
 
-def _step(
-    lines: Lines, error: BadText, words: Vocabulary, work: Work, made: Sequence[str]
-) -> tuple[Lines, str, str] | None:
-    """The first repair that lets reading go further."""
-    if error.cut and error.began >= len(lines) - 1:
-        return None
-    left = (len(lines) - error.line, -error.column)
-    for repair in REPAIRS:
-        for n in _places(lines, error):
-            changed = repair.apply(lines, n, words)
-            if changed is None or changed == lines:
-                continue
-            if not repair.removes and not same_words("\n".join(lines), "\n".join(changed)):
-                continue
-            if _further(changed, left, work):
-                if repair is QUOTE_COLON and made.count(repair.title) >= 2:
-                    changed = _quote_all(changed, words)
-                return changed, repair.title, f"line {n + 1}: {lines[n].strip()[:160]}"
-    return None
+def _outcome(lines: Lines, work: Work) -> Parsed | BadText:
+    try:
+        return from_yaml("\n".join(lines), work)
+    except BadText as error:
+        return error
+
+
+def _further(now: Lines, error: BadText, before: Lines, old: BadText) -> bool:
+    """Whether less of the text is left unread than before."""
+    if error.told:
+        return False
+    return (len(now) - error.line, -error.column) < (len(before) - old.line, -old.column)
 
 
 def _places(lines: Lines, error: BadText) -> list[int]:
@@ -73,15 +100,7 @@ def _places(lines: Lines, error: BadText) -> list[int]:
     before = next((n for n in range(at - 1, -1, -1) if lines[n].strip()), at)
     found = [n for n in dict.fromkeys((at, min(error.began, at), before)) if 0 <= n < len(lines)]
     hidden = opaque(lines)
-    return [n for n in found if n not in hidden]
-
-
-def _further(lines: Lines, left: tuple[int, int], work: Work) -> bool:
-    try:
-        from_yaml("\n".join(lines), work)
-    except BadText as error:
-        return (len(lines) - error.line, -error.column) < left
-    return True
+    return [n for n in found if n not in hidden and len(lines[n]) <= LONGEST_LINE]
 
 
 _WORD = re.compile(r"\w+")
@@ -169,7 +188,7 @@ def _colon_quoted(pair: str) -> str:
 
 def _keys_in(text: str, words: Vocabulary) -> list[str]:
     """The known keys that a line spells; one that cannot occur when it spells none."""
-    found = [word for word in re.findall(r"([A-Za-z_]\w*):\s", text) if words.knows(word)]
+    found = [word for word in re.findall(r"\b([A-Za-z_]\w{0,60}):\s", text) if words.knows(word)]
     return [re.escape(word) for word in dict.fromkeys(found)] or ["(?!)"]
 
 
@@ -184,18 +203,26 @@ def _quote_colon(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
     return _put(lines, n, line.with_value(quoted(line.value)))
 
 
-def _quote_all(lines: Lines, words: Vocabulary) -> Lines:
-    """The same for every other line that cannot be read otherwise: not in blocks, not after an open quote."""
+def _everywhere(repair: Repair, lines: Lines, words: Vocabulary) -> Lines:
+    """The same for every line that cannot be read otherwise: not in blocks, not after a quote that stays open."""
     hidden = opaque(lines)
     out = list(lines)
     for n, text in enumerate(lines):
         line = split(text)
         if n not in hidden and line.value[:1] in ("'", '"') and not is_quoted(line.value):
             return out
-        if n not in hidden and line.key and words.knows(line.key):
-            changed = _quote_colon(out, n, words)
-            out = changed if changed is not None else out
+        if n not in hidden and repair.certain is not None and repair.certain(line, words):
+            changed = repair.apply([text], 0, words)
+            out[n] = changed[0] if changed else text
     return out
+
+
+def _colon_for_sure(line: Line, words: Vocabulary) -> bool:
+    return bool(line.key) and words.knows(line.key)
+
+
+def _sign_for_sure(line: Line, _words: Vocabulary) -> bool:
+    return line.value[:1] in tuple("@`%")
 
 
 def _quote_value(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
@@ -205,6 +232,8 @@ def _quote_value(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
         return None
     if line.value[0] not in "@`*&!%|>[{]},?\"'" or (opens_block(lines[n]) and len(line.value) <= 3):
         return None
+    if re.match(r"[&!]\S+(?:\s*$|\s+[\[{])|!!|\*\w+$", line.value):
+        return None  # a real anchor, tag or alias
     if line.value[0] in "[{" and line.value[-1] in "]}":
         return None  # a list or mapping in one line: what is wrong inside it cannot be told
     return _put(lines, n, line.with_value(quoted(line.value)))
@@ -266,7 +295,7 @@ def _text_block(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
     pad = " " * (head.column + 2)
     first = [pad + head.value] if head.value else []
     block = first + [pad + one[least:] if one.strip() else "" for one in body]
-    return [*lines[:start], head.head.rstrip() + " |" + head.comment, *block, *lines[end:]]
+    return [*lines[:start], head.head.rstrip() + " |-" + head.comment, *block, *lines[end:]]
 
 
 def _hash(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
@@ -283,7 +312,14 @@ def _fold(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
     if before is None or n - before != 1:
         return None
     first, line = split(lines[before]), split(lines[n])
-    if lines[n].strip() in ("---", "...") or line.dash or not first.value or first.value[0] in "[{|>" or words.knows(line.key) or first.comment:
+    if (
+        lines[n].strip() in ("---", "...")
+        or line.dash
+        or not first.value
+        or first.value[0] in "[{|>"
+        or words.knows(line.key)
+        or first.comment
+    ):
         return None
     inner = first.value[1:-1] if is_quoted(first.value) else first.value
     if first.value[0] in "\"'" and not (first.value[0] == '"' and is_quoted(first.value)):
@@ -324,7 +360,6 @@ def _put(lines: Lines, n: int, text: str) -> Lines:
     return [*lines[:n], text, *lines[n + 1 :]]
 
 
-QUOTE_COLON = Repair("text with a colon quoted", _quote_colon)
 REPAIRS: tuple[Repair, ...] = (
     Repair("tabs in the indent became spaces", _tabs),
     Repair("fence or tag line removed", _marker_line, removes=True),
@@ -333,9 +368,9 @@ REPAIRS: tuple[Repair, ...] = (
     Repair("backslash kept as a backslash", _escapes),
     Repair("quotes inside quotes escaped", _inner_quotes),
     Repair("several keys on one line separated", _one_line_keys),
-    QUOTE_COLON,
+    Repair("text with a colon quoted", _quote_colon, certain=_colon_for_sure),
     Repair("quote that is never closed", _open_quote),
-    Repair("text quoted", _quote_value),
+    Repair("text quoted", _quote_value, certain=_sign_for_sure),
     Repair("text with a # quoted", _hash),
     Repair("word of a list item taken as its id", _primary_key, removes=True),
     Repair("list item moved to the others", _indent_dash),

@@ -28,9 +28,10 @@ from ruamel.yaml.events import (
 Tree: TypeAlias = Any  # None | str | list[Tree] | dict[str, Tree]
 DEEPEST = 60
 MOST_NODES = 100_000
-LONGEST_YAML = 1_000_000  # characters; the pure scanner reads about 300 kB a second
+LONGEST_YAML = 600_000  # characters; the pure scanner reads about 300 kB a second
 LONGEST_JSON = 5_000_000
 _NO_COMMENT = re.compile(r"[ \t]+#\w")  # ``issue #5``: YAML would cut the sentence there
+_ENTRY = re.compile(r"\s*(?:- |[A-Za-z_][\w ]{0,40}:(?:\s|$))")  # a line that looks like a key or an item
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -53,21 +54,42 @@ class Unfit(ValueError):
     """A tree that cannot be accepted as the wanted document. The text goes into the re-ask."""
 
 
-class Branch(dict[str, Tree]):
-    """A mapping that remembers its text, so that ``- Rule: keep it`` can become the sentence it was meant to be."""
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a block mapping or sequence is written, so that it can be text again where a text is wanted."""
 
-    source: str = ""
+    text: str
+    start: int
+    end: int
+
+    def written(self) -> str:
+        """The lines as they stand, without the indent of the first."""
+        column = self.start - (self.text.rfind("\n", 0, self.start) + 1)
+        first, *rest = self.text[self.start : self.end].rstrip().split("\n")
+        return "\n".join([first, *(line[column:] if not line[:column].strip() else line.lstrip() for line in rest)])
+
+
+class Branch(dict[str, Tree]):
+    """A mapping that remembers its text: ``- Rule: keep it`` may have been meant as a sentence."""
+
+    span: Span | None = None
+
+
+class Rows(list[Tree]):
+    """A sequence that remembers its text."""
+
+    span: Span | None = None
 
 
 @dataclass(slots=True)
 class Work:
     """How many characters may still be scanned as YAML for one reply: bounded work without a clock."""
 
-    left: int = 1_500_000
+    left: int = 1_000_000
 
     def admit(self, size: int) -> None:
         if size > LONGEST_YAML or size > self.left:
-            raise BadText(f"too long to read as YAML ({size} characters)")
+            raise BadText(f"too long to read as YAML ({size} characters)", told=True)
 
 
 @dataclass(slots=True)
@@ -76,7 +98,7 @@ class _Open:
 
     mapping: bool
     start: int
-    line: int
+    column: int
     flow: bool
     items: list[tuple[Tree, int]] = field(default_factory=list)
 
@@ -90,6 +112,7 @@ class Parsed:
 def from_yaml(text: str, work: Work) -> Parsed:
     """Raises BadText. One document; anchors, aliases and tags are refused; a repeated key must repeat its value."""
     work.admit(len(text))
+    text = text if text.endswith("\n") else text + "\n"
     builder = _Builder(text)
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
@@ -150,18 +173,25 @@ class _Builder:
     def _scalar(self, event: ScalarEvent) -> Tree:
         if event.tag is not None:
             raise self._bad("tags are not allowed", event)
-        if event.style is None and event.end_mark.line > event.start_mark.line:
-            self._no_list_inside(event)
+        if event.end_mark.line > event.start_mark.line:
+            self._one_text(event)
         if event.style is None and _NO_COMMENT.match(self.text, event.end_mark.index):
             raise self._bad("a # that belongs to the text", event)
         return None if event.style is None and event.value in _NULLS else str(event.value)
 
-    def _no_list_inside(self, event: ScalarEvent) -> None:
-        """YAML folds ``- a`` and a deeper ``- b`` into one sentence; that is a list whose indent drifted, or a text."""
+    def _one_text(self, event: ScalarEvent) -> None:
+        """Several lines that YAML takes for one text although they look like more.
+
+        A plain ``- a`` with a deeper ``- b`` below is a list whose indent drifted, or a text; a quote that swallows
+        lines which stand no deeper than its own key was never closed.
+        """
         written = self.text[event.start_mark.index : event.end_mark.index].split("\n")
+        column = self.stack[-1].column if self.stack and not self.stack[-1].flow else -1
         for n, line in enumerate(written[1:], 1):
-            if line.lstrip().startswith("- "):
+            if event.style is None and line.lstrip().startswith("- "):
                 raise BadText("a list item in the middle of a sentence", line=event.start_mark.line + n)
+            if event.style in ("'", '"') and _ENTRY.match(line) and len(line) - len(line.lstrip()) <= column:
+                raise BadText("a quote that is not closed on its line", line=event.start_mark.line)
 
     def _open(self, event: MappingStartEvent | SequenceStartEvent) -> None:
         if event.tag is not None:
@@ -170,14 +200,13 @@ class _Builder:
             raise self._bad(f"nested deeper than {DEEPEST}", event)
         mapping = isinstance(event, MappingStartEvent)
         mark = event.start_mark
-        self.stack.append(_Open(mapping, mark.index, mark.line, bool(event.flow_style)))
+        self.stack.append(_Open(mapping, mark.index, mark.column, bool(event.flow_style)))
 
     def _close(self, event: Event) -> None:
         top = self.stack.pop()
-        value: Tree = self._mapping(top) if top.mapping else [item for item, _ in top.items]
-        if isinstance(value, Branch) and not top.flow:
-            end = self.text.find("\n", top.start)
-            value.source = self.text[top.start : end if end >= 0 else len(self.text)].strip()
+        value = self._mapping(top) if top.mapping else Rows(item for item, _ in top.items)
+        if not top.flow:
+            value.span = Span(self.text, top.start, event.end_mark.index)
         self._put(value, event.start_mark.line)
 
     def _put(self, value: Tree, line: int) -> None:

@@ -40,7 +40,7 @@ def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: A
         parent=run,
     )
     _copy_visits(tx, run, new_run, keep)
-    _copy_artifacts(tx, run, new_run, keep)
+    _stand_for(tx, run, new_run, keep, _copy_artifacts(tx, run, new_run, keep))
     _copy_attempts(tx, run, new_run, keep)
     tokens.apply(tx, new_run, graph, _restart(graph, tokens.past(tx.conn, new_run), target), comment="rerun")
     moves.project(tx, new_run, actor=actor)
@@ -90,12 +90,24 @@ def _key(visit: str) -> Key:
     return ref.node, ref.n
 
 
-def _copy_artifacts(tx: Tx, old: str, new: str, keep: Sequence[Key]) -> None:
+def _copy_artifacts(tx: Tx, old: str, new: str, keep: Sequence[Key]) -> dict[int, int]:
+    """Old row → new row."""
+    copied: dict[int, int] = {}
     ids = {tokens.visit_id(old, key): tokens.visit_id(new, key) for key in keep}
     rows = tx.run(sa.select(a).where(a.c.run_id == old, a.c.visit_id.in_(ids)).order_by(a.c.id)).mappings().all()
     for row in rows:
         values = {k: x for k, x in row.items() if k != "id"}
-        tx.run(sa.insert(a).values(**values | {"run_id": new, "visit_id": ids[row["visit_id"]], "parent": row["id"]}))
+        fresh = values | {"run_id": new, "visit_id": ids[row["visit_id"]], "parent": row["id"]}
+        copied[row["id"]] = int(tx.run(sa.insert(a).values(**fresh).returning(a.c.id)).scalar_one())
+    return copied
+
+
+def _stand_for(tx: Tx, old: str, new: str, keep: Sequence[Key], copied: dict[int, int]) -> None:
+    """The kept visits stand for the copies of what they stood for."""
+    for key in keep:
+        made = tx.run(sa.select(v.c.made).where(v.c.id == tokens.visit_id(old, key))).scalar_one()
+        mine = [copied[row] for row in made if row in copied]
+        tx.run(sa.update(v).where(v.c.id == tokens.visit_id(new, key)).values(made=mine))
 
 
 def _copy_attempts(tx: Tx, old: str, new: str, keep: Sequence[Key]) -> None:

@@ -38,7 +38,9 @@ def _keys(ids: Sequence[str]) -> tuple[Key, ...]:
     return tuple((ref.node, ref.n) for ref in refs)
 
 
-def start(tx: Tx, run: str, graph: Graph, starts: Sequence[Start], *, after: Sequence[str] = (), comment: str = "") -> None:
+def start(
+    tx: Tx, run: str, graph: Graph, starts: Sequence[Start], *, after: Sequence[str] = (), comment: str = ""
+) -> None:
     """Inserts the visits; with ``after`` they wait until the engine has proven those visits stopped."""
     for one in starts:
         visit = visit_id(run, (one.node, one.n))

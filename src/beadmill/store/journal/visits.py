@@ -12,7 +12,7 @@ from beadmill.domain.machine import Hold, Phase, RunState, VisitState
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import SYSTEM, Event, GateKind, GateRequest, Json, Outcome
 from beadmill.errors import Blocked, Superseded
-from beadmill.store import tables
+from beadmill.store import blobs, tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import facts, gates, moves, runs, tokens
 
@@ -123,7 +123,10 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
     if found.exhausted is not None:
         _exhausted(tx, visit, found.exhausted.target, found.exhausted.max_visits)
     else:
-        tokens.apply(tx, row.run_id, graph, found, comment=outcome.note)
+        tokens.apply(tx, row.run_id, graph, found, comment=outcome.note if found.supersede else "")
+        if (row.node, row.n) in found.supersede:  # a way back: what it says is to be done must outlive this visit
+            for one in found.start:
+                blobs.hand_on(tx, outcome.made, to=tokens.visit_id(row.run_id, (one.node, one.n)))
         if found.ended:
             runs.end(tx, row.run_id, RunState.CLOSED if outcome.edge == "closed" else RunState.COMPLETED, actor=SYSTEM)
     moves.project(tx, row.run_id)

@@ -19,6 +19,7 @@ class Edit(Body):
 
 @route(router, "artifacts.listing")
 async def listing(
+    *,
     ports: InPorts,
     actor: Who,
     run: str = "",
@@ -34,25 +35,27 @@ async def listing(
 
 
 @route(router, "artifacts.show")
-async def show(ports: InPorts, actor: Who, row: int, response: Response) -> views.ArtifactView:
+async def show(*, ports: InPorts, actor: Who, row: int, response: Response) -> views.ArtifactView:
     view = await artifacts.show(ports, row, actor=actor)
     response.headers["ETag"] = f'"{view.sha256}"'
     return view
 
 
 @route(router, "artifacts.raw", response_class=Response)
-async def raw(ports: InPorts, actor: Who, row: int) -> Response:
+async def raw(*, ports: InPorts, actor: Who, row: int) -> Response:
     data, sha = await artifacts.raw(ports, row, actor=actor)
     return Response(data, media_type="application/json", headers={"ETag": f'"{sha}"'})
 
 
 @route(router, "artifacts.diff")
-async def diff(ports: InPorts, actor: Who, row: int, against: int | None = None) -> views.DiffView:
+async def diff(*, ports: InPorts, actor: Who, row: int, against: int | None = None) -> views.DiffView:
     return await artifacts.diff(ports, row, against=against, actor=actor)
 
 
 @route(router, "artifacts.edit")
-async def edit(ports: InPorts, actor: Who, etag: IfMatch, row: int, body: Edit, response: Response) -> views.EditedView:
+async def edit(
+    *, ports: InPorts, actor: Who, etag: IfMatch, row: int, body: Edit, response: Response
+) -> views.EditedView:
     view = await artifacts.edit(ports, row, etag=etag, text=body.text, document=body.document, actor=actor)
     response.headers["ETag"] = f'"{view.sha256}"'
     return view

@@ -28,6 +28,7 @@ class Draft(Body):
 
 @route(router, "gates.listing")
 async def listing(
+    *,
     ports: InPorts,
     actor: Who,
     project: str = "",
@@ -43,29 +44,29 @@ async def listing(
 
 
 @route(router, "gates.answer")
-async def answer(ports: InPorts, actor: Who, key: Key, etag: IfMatch, gate: str, body: Decision) -> views.GateView:
+async def answer(*, ports: InPorts, actor: Who, key: Key, etag: IfMatch, gate: str, body: Decision) -> views.GateView:
     return await gates.answer(
         ports, gate, body.choice, etag=etag, payload=body.payload, note=body.note, actor=actor, key=key
     )
 
 
 @route(router, "gates.send_back")
-async def send_back(ports: InPorts, actor: Who, key: Key, etag: IfMatch, gate: str, body: Back) -> views.RunView:
+async def send_back(*, ports: InPorts, actor: Who, key: Key, etag: IfMatch, gate: str, body: Back) -> views.RunView:
     return await gates.send_back(ports, gate, body.target, comment=body.comment, etag=etag, actor=actor, key=key)
 
 
 @route(router, "gates.show")
-async def show(ports: InPorts, actor: Who, gate: str, response: Response) -> views.GateView:
+async def show(*, ports: InPorts, actor: Who, gate: str, response: Response) -> views.GateView:
     view = await gates.show(ports, gate, actor=actor)
     response.headers["ETag"] = f'"{view.etag}"'
     return view
 
 
 @route(router, "drafts.show")
-async def draft(ports: InPorts, actor: Who, target: str) -> views.DraftView:
+async def draft(*, ports: InPorts, actor: Who, target: str) -> views.DraftView:
     return await drafts.show(ports, target, actor=actor)
 
 
 @route(router, "drafts.save")
-async def save(ports: InPorts, actor: Who, target: str, body: Draft) -> views.DraftView:
+async def save(*, ports: InPorts, actor: Who, target: str, body: Draft) -> views.DraftView:
     return await drafts.save(ports, target, body.body, revision=body.revision, actor=actor)

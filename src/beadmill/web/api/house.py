@@ -16,45 +16,45 @@ class Lint(Body):
 
 
 @route(router, "agents.listing")
-async def agent_listing(ports: InPorts, actor: Who) -> tuple[views.AgentView, ...]:
+async def agent_listing(*, ports: InPorts, actor: Who) -> tuple[views.AgentView, ...]:
     return await agents.listing(ports, actor=actor)
 
 
 @route(router, "agents.install")
-async def install(ports: InPorts, actor: Who, name: str) -> views.AgentView:
+async def install(*, ports: InPorts, actor: Who, name: str) -> views.AgentView:
     return await agents.install(ports, name, actor=actor)
 
 
 @route(router, "agents.probe")
-async def probe(ports: InPorts, actor: Who, name: str) -> views.ProbeView:
+async def probe(*, ports: InPorts, actor: Who, name: str) -> views.ProbeView:
     return await agents.probe(ports, name, actor=actor)
 
 
 @route(router, "sops.listing")
-async def sop_listing(ports: InPorts, actor: Who) -> tuple[views.SopLine, ...]:
+async def sop_listing(*, ports: InPorts, actor: Who) -> tuple[views.SopLine, ...]:
     return await sops.listing(ports, actor=actor)
 
 
 @route(router, "sops.check")
-async def check(ports: InPorts, actor: Who, body: Lint) -> views.LintView:
+async def check(*, ports: InPorts, actor: Who, body: Lint) -> views.LintView:
     return await sops.check(ports, name=body.name, text=body.text, actor=actor)
 
 
 @route(router, "sops.show")
-async def sop(ports: InPorts, actor: Who, name: str) -> views.SopView:
+async def sop(*, ports: InPorts, actor: Who, name: str) -> views.SopView:
     return await sops.show(ports, name, actor=actor)
 
 
 @route(router, "status.show")
-async def show(ports: InPorts, actor: Who) -> views.StatusView:
+async def show(*, ports: InPorts, actor: Who) -> views.StatusView:
     return await status.show(ports, actor=actor)
 
 
 @route(router, "logins.link", status_code=201)
-async def link(ports: InPorts, actor: Who) -> views.LinkView:
+async def link(*, ports: InPorts, actor: Who) -> views.LinkView:
     return await logins.link(ports, actor=actor)
 
 
 @route(router, "status.config")
-async def config(ports: InPorts, actor: Who) -> views.ConfigView:
+async def config(*, ports: InPorts, actor: Who) -> views.ConfigView:
     return await status.config(ports, actor=actor)

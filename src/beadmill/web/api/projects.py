@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from beadmill.operations import projects, views
 from beadmill.operations.paging import Page
@@ -17,7 +18,7 @@ class NewProject(Body):
     short: str = ""
     base: str = ""
     forge: str = "local"
-    overrides: dict[str, Any] = {}
+    overrides: dict[str, Any] = Field(default_factory=dict)
 
 
 class ProjectChange(Body):
@@ -27,25 +28,25 @@ class ProjectChange(Body):
 
 
 @route(router, "projects.listing")
-async def listing(ports: InPorts, actor: Who, cursor: Cursor = "", limit: Limit = None) -> Page[views.ProjectView]:
+async def listing(*, ports: InPorts, actor: Who, cursor: Cursor = "", limit: Limit = None) -> Page[views.ProjectView]:
     return await projects.listing(ports, actor=actor, cursor=cursor, limit=limit)
 
 
 @route(router, "projects.add", status_code=201)
-async def add(ports: InPorts, actor: Who, key: Key, body: NewProject) -> views.ProjectView:
+async def add(*, ports: InPorts, actor: Who, key: Key, body: NewProject) -> views.ProjectView:
     return await projects.add(ports, actor=actor, key=key, **body.model_dump())
 
 
 @route(router, "projects.show")
-async def show(ports: InPorts, actor: Who, short: str) -> views.ProjectView:
+async def show(*, ports: InPorts, actor: Who, short: str) -> views.ProjectView:
     return await projects.show(ports, short, actor=actor)
 
 
 @route(router, "projects.change")
-async def change(ports: InPorts, actor: Who, key: Key, short: str, body: ProjectChange) -> views.ProjectView:
+async def change(*, ports: InPorts, actor: Who, key: Key, short: str, body: ProjectChange) -> views.ProjectView:
     return await projects.change(ports, short, actor=actor, key=key, **body.model_dump())
 
 
 @route(router, "projects.remove")
-async def remove(ports: InPorts, actor: Who, short: str) -> views.Done:
+async def remove(*, ports: InPorts, actor: Who, short: str) -> views.Done:
     return await projects.remove(ports, short, actor=actor)

@@ -30,6 +30,7 @@ class Reason(Body):
 
 @route(router, "runs.listing")
 async def listing(
+    *,
     ports: InPorts,
     actor: Who,
     ticket: str = "",
@@ -44,41 +45,41 @@ async def listing(
 
 
 @route(router, "runs.show")
-async def show(ports: InPorts, actor: Who, run: str) -> views.RunView:
+async def show(*, ports: InPorts, actor: Who, run: str) -> views.RunView:
     return await runs.show(ports, run, actor=actor)
 
 
 @route(router, "runs.pause")
-async def pause(ports: InPorts, actor: Who, key: Key, run: str, body: Pause | None = None) -> views.RunView:
+async def pause(*, ports: InPorts, actor: Who, key: Key, run: str, body: Pause | None = None) -> views.RunView:
     return await runs.pause(ports, run, now=bool(body and body.now), actor=actor, key=key)
 
 
 @route(router, "runs.resume")
-async def resume(ports: InPorts, actor: Who, key: Key, run: str) -> views.RunView:
+async def resume(*, ports: InPorts, actor: Who, key: Key, run: str) -> views.RunView:
     return await runs.resume(ports, run, actor=actor, key=key)
 
 
 @route(router, "runs.retry")
-async def retry(ports: InPorts, actor: Who, key: Key, run: str, body: Retry | None = None) -> views.RunView:
+async def retry(*, ports: InPorts, actor: Who, key: Key, run: str, body: Retry | None = None) -> views.RunView:
     wish = body or Retry()
     return await runs.retry(ports, run, choice=wish.choice, note=wish.note, actor=actor, key=key)
 
 
 @route(router, "runs.rerun")
-async def rerun(ports: InPorts, actor: Who, key: Key, run: str, body: Rerun) -> views.RunView:
+async def rerun(*, ports: InPorts, actor: Who, key: Key, run: str, body: Rerun) -> views.RunView:
     return await runs.rerun(ports, run, body.node, comment=body.comment, actor=actor, key=key)
 
 
 @route(router, "runs.cancel")
-async def cancel(ports: InPorts, actor: Who, run: str, body: Reason | None = None) -> views.RunView:
+async def cancel(*, ports: InPorts, actor: Who, run: str, body: Reason | None = None) -> views.RunView:
     return await runs.cancel(ports, run, reason=body.reason if body else "", actor=actor)
 
 
 @route(router, "beads.listing")
-async def bead_listing(ports: InPorts, actor: Who, run: str) -> tuple[views.BeadLine, ...]:
+async def bead_listing(*, ports: InPorts, actor: Who, run: str) -> tuple[views.BeadLine, ...]:
     return await beads.listing(ports, run, actor=actor)
 
 
 @route(router, "beads.show")
-async def bead(ports: InPorts, actor: Who, run: str, bead: str) -> views.BeadView:
+async def bead(*, ports: InPorts, actor: Who, run: str, bead: str) -> views.BeadView:
     return await beads.show(ports, run, bead, actor=actor)

@@ -17,6 +17,7 @@ router = APIRouter()
 
 @route(router, "events.since", response_model=views.EventsView)
 async def since(
+    *,
     request: Request,
     ports: InPorts,
     actor: Who,
@@ -36,6 +37,7 @@ async def since(
 
 @route(router, "sessions.listing")
 async def listing(
+    *,
     ports: InPorts,
     actor: Who,
     run: str = "",
@@ -49,6 +51,7 @@ async def listing(
 
 @route(router, "sessions.log", response_class=Response)
 async def log(
+    *,
     request: Request,
     ports: InPorts,
     actor: Who,
@@ -74,5 +77,5 @@ async def _download(ports: InPorts, actor: Who, token: str, after: int) -> Respo
 
 
 @route(router, "sessions.show")
-async def show(ports: InPorts, actor: Who, token: str) -> views.SessionView:
+async def show(*, ports: InPorts, actor: Who, token: str) -> views.SessionView:
     return await sessions.show(ports, token, actor=actor)

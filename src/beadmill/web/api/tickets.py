@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from beadmill.domain.machine import TicketState
 from beadmill.domain.values import Json
@@ -20,7 +21,7 @@ class NewTicket(Body):
     acceptance: str = ""
     priority: int = 3
     sop: str = "deliver"
-    overrides: dict[str, Any] = {}
+    overrides: dict[str, Any] = Field(default_factory=dict)
 
 
 class TicketChange(Body):
@@ -41,16 +42,17 @@ class Answers(Body):
     answers of earlier batches."""
 
     answers: dict[str, Json]
-    edits: dict[str, Json] = {}
+    edits: dict[str, Json] = Field(default_factory=dict)
 
 
 class Skips(Body):
-    questions: list[str] = []
+    questions: list[str] = Field(default_factory=list)
     reason: str = ""
 
 
 @route(router, "tickets.listing")
 async def listing(
+    *,
     ports: InPorts,
     actor: Who,
     project: str = "",
@@ -75,49 +77,51 @@ async def listing(
 
 
 @route(router, "tickets.create", status_code=201)
-async def create(ports: InPorts, actor: Who, key: Key, body: NewTicket) -> views.TicketView:
+async def create(*, ports: InPorts, actor: Who, key: Key, body: NewTicket) -> views.TicketView:
     return await tickets.create(ports, actor=actor, key=key, **body.model_dump())
 
 
 @route(router, "tickets.show")
-async def show(ports: InPorts, actor: Who, key: str) -> views.TicketView:
+async def show(*, ports: InPorts, actor: Who, key: str) -> views.TicketView:
     return await tickets.show(ports, key, actor=actor)
 
 
 @route(router, "tickets.edit")
-async def edit(ports: InPorts, actor: Who, once: Key, key: str, body: TicketChange) -> views.TicketView:
+async def edit(*, ports: InPorts, actor: Who, once: Key, key: str, body: TicketChange) -> views.TicketView:
     changes = body.model_dump(exclude_unset=True, exclude_none=True)
     return await tickets.edit(ports, key, changes, actor=actor, key=once)
 
 
 @route(router, "tickets.start")
-async def start(ports: InPorts, actor: Who, once: Key, key: str) -> views.TicketView:
+async def start(*, ports: InPorts, actor: Who, once: Key, key: str) -> views.TicketView:
     return await tickets.start(ports, key, actor=actor, key=once)
 
 
 @route(router, "tickets.cancel")
-async def cancel(ports: InPorts, actor: Who, key: str, body: Reason | None = None) -> views.TicketView:
+async def cancel(*, ports: InPorts, actor: Who, key: str, body: Reason | None = None) -> views.TicketView:
     return await tickets.cancel(ports, key, actor=actor, reason=body.reason if body else "")
 
 
 @route(router, "interviews.show")
-async def interview(ports: InPorts, actor: Who, key: str) -> views.InterviewView:
+async def interview(*, ports: InPorts, actor: Who, key: str) -> views.InterviewView:
     return await interviews.show(ports, key, actor=actor)
 
 
 @route(router, "interviews.answer")
-async def answer(ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Answers) -> views.InterviewView:
+async def answer(
+    *, ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Answers
+) -> views.InterviewView:
     return await interviews.answer(ports, key, body.answers, edits=body.edits, etag=etag, actor=actor, key=once)
 
 
 @route(router, "interviews.skip")
-async def skip(ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Skips) -> views.InterviewView:
+async def skip(*, ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Skips) -> views.InterviewView:
     return await interviews.skip(ports, key, body.questions, reason=body.reason, etag=etag, actor=actor, key=once)
 
 
 @route(router, "interviews.skip_all")
 async def skip_all(
-    ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Reason | None = None
+    *, ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Reason | None = None
 ) -> views.InterviewView:
     reason = body.reason if body else ""
     return await interviews.skip_all(ports, key, reason=reason, etag=etag, actor=actor, key=once)

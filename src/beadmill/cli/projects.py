@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from beadmill.cli.common import AsJson, api, fields, group, overrides, show, table
+
+app = group("Repositories that Beadmill works on.")
+Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.parallel=2. Repeatable.")]
+
+
+@app.command("add")
+def add(
+    *,
+    path: Annotated[Path, typer.Argument(help="A checkout of the repository.")] = Path(),
+    name: Annotated[str, typer.Option(help="Shown name; default: the folder's.")] = "",
+    short: Annotated[str, typer.Option(help="Prefix of ticket keys, for example API.")] = "",
+    base: Annotated[str, typer.Option(help="Base branch; default: the remote's.")] = "",
+    set_: Set = None,
+    as_json: AsJson = False,
+) -> None:
+    """Attach a repository."""
+    body = {"path": str(path.absolute()), "name": name, "short": short, "base": base}
+    answer = api().call("projects.add", body={**body, "overrides": overrides(set_ or [])})
+    show(answer, as_json=as_json, text=_one)
+
+
+@app.command("list")
+def listing(as_json: AsJson = False) -> None:
+    """Every project."""
+    answer = api().call("projects.listing", query={"limit": 200})
+    show(answer, as_json=as_json, text=_list)
+
+
+def _list(answer: Any) -> None:
+    rows = [
+        (p["short"], p["name"], p["tickets"], (p["repository"] or {}).get("path", "removed")) for p in answer["items"]
+    ]
+    table(
+        ("SHORT", "NAME", "TICKETS", "REPOSITORY"),
+        rows,
+        empty="No project yet. Attach one: beadmill project add <path>",
+    )
+
+
+@app.command("show")
+def show_(short: str, as_json: AsJson = False) -> None:
+    """One project, with what its repository lacks."""
+    show(api().call("projects.show", short=short), as_json=as_json, text=_one)
+
+
+def _one(answer: Any) -> None:
+    repository = answer["repository"] or {}
+    fields(
+        [
+            ("project", f"{answer['short']} ({answer['name']})"),
+            ("repository", repository.get("path", "removed")),
+            ("base", repository.get("base")),
+            ("forge", repository.get("forge")),
+            ("tickets", answer["tickets"]),
+            ("settings", answer["overrides"]),
+        ]
+    )
+    for problem in repository.get("problems", ()):
+        typer.echo(f"! {problem}")
+
+
+@app.command("set")
+def set_(
+    short: str,
+    settings: Annotated[list[str] | None, typer.Argument(help="key=value, for example build.parallel=2.")] = None,
+    name: Annotated[str | None, typer.Option()] = None,
+    base: Annotated[str | None, typer.Option()] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a project's name, base branch or settings. Named settings replace theirs, others stay."""
+    client = api()
+    layer = client.call("projects.show", short=short)["overrides"]
+    body = {"name": name, "base": base, "overrides": _merged(layer, overrides(settings or [])) if settings else None}
+    show(client.call("projects.change", short=short, body=body), as_json=as_json, text=_one)
+
+
+def _merged(layer: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    out = dict(layer)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(out.get(key), dict)
+        out[key] = _merged(out[key], value) if both else value
+    return out
+
+
+@app.command("remove")
+def remove(short: str, as_json: AsJson = False) -> None:
+    """Let go of a repository. It is not touched; tickets that ran stay readable."""
+    answer = api().call("projects.remove", short=short)
+    show(answer, as_json=as_json, text=lambda a: typer.echo(f"{a['message']}; {a['kept']}"))

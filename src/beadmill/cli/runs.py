@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from beadmill.cli.common import AsJson, Most, api, fields, group, money, run_of, show, table
+
+app = group("Executions of SOPs. A run is named by its id, or by its ticket.")
+Run = Annotated[str, typer.Argument(help="The run's id, or a ticket's key.")]
+
+
+@app.command("list")
+def listing(
+    ticket: str = "",
+    project: str = "",
+    state: Annotated[str, typer.Option(help="active, completed, closed, canceled or superseded.")] = "",
+    limit: Most = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Runs, newest first."""
+    query = {"ticket": ticket, "project": project, "state": state, "limit": limit}
+    show(api().call("runs.listing", query=query), as_json=as_json, text=_list)
+
+
+def _list(answer: Any) -> None:
+    rows = [(r["id"], r["sop"], r["state"], r["hold"], money(r["spend"]), r["created"][:19]) for r in answer["items"]]
+    table(("RUN", "SOP", "STATE", "HOLD", "SPENT", "STARTED"), rows, empty="No run yet.")
+
+
+@app.command("show")
+def show_(run: Run, as_json: AsJson = False) -> None:
+    """One run: nodes, visits, what waits."""
+    client = api()
+    show(client.call("runs.show", run=run_of(client, run)), as_json=as_json, text=_one)
+
+
+def _one(run: Any) -> None:
+    fields(
+        [
+            ("run", run["id"]),
+            ("sop", run["sop"]),
+            ("state", run["state"]),
+            ("hold", run["hold"] if run["hold"] != "none" else ""),
+            ("parent", run["parent"]),
+            ("spent", money(run["spend"])),
+            ("branch", run["work"].get("branch")),
+        ]
+    )
+    rows = [(v["id"].partition("/")[2], v["state"], v["phase"], v["outcome"], v["note"]) for v in run["visits"]]
+    table(("VISIT", "STATE", "PHASE", "OUTCOME", "NOTE"), rows, empty="no visit yet")
+    for gate in run["gates"]:
+        typer.echo(f"Waits for you: {gate['title']}\n  {gate['answer_with']}")
+
+
+@app.command("watch")
+def watch(
+    run: Run,
+    until_gate: Annotated[
+        bool, typer.Option("--until-gate", help="End with exit code 5 when a person is needed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Live, as ticket watch."""
+    from beadmill.cli.watch import watch as live
+
+    client = api()
+    key = client.call("runs.show", run=run_of(client, run))["ticket"]
+    raise typer.Exit(live(client, key, as_json=as_json, until_gate=until_gate))
+
+
+@app.command("pause")
+def pause(
+    run: Run,
+    now: Annotated[bool, typer.Option("--now", help="Stop running agents at once; their work is kept.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let running turns end, then activate nothing."""
+    client = api()
+    answer = client.call("runs.pause", run=run_of(client, run), body={"now": now})
+    show(answer, as_json=as_json, text=_one)
+
+
+@app.command("resume")
+def resume(run: Run, as_json: AsJson = False) -> None:
+    """Go on after a pause."""
+    client = api()
+    show(client.call("runs.resume", run=run_of(client, run)), as_json=as_json, text=_one)
+
+
+@app.command("retry")
+def retry(
+    run: Run,
+    note: Annotated[str, typer.Option(help="A note for the next try.")] = "",
+    go_on: Annotated[bool, typer.Option("--continue", help="Resume the same agent conversation.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try again what is blocked; only the scope that failed is forgotten."""
+    client = api()
+    body = {"note": note, "choice": "continue" if go_on else "retry"}
+    show(client.call("runs.retry", run=run_of(client, run), body=body), as_json=as_json, text=_one)
+
+
+@app.command("rerun")
+def rerun(
+    run: Run,
+    node: Annotated[str, typer.Argument(help="The node to start again from.")],
+    comment: str = "",
+    as_json: AsJson = False,
+) -> None:
+    """Start again from a node; everything before it is kept."""
+    client = api()
+    body = {"node": node, "comment": comment}
+    show(client.call("runs.rerun", run=run_of(client, run), body=body), as_json=as_json, text=_one)
+
+
+@app.command("cancel")
+def cancel(run: Run, reason: str = "", as_json: AsJson = False) -> None:
+    """As ticket cancel."""
+    client = api()
+    show(client.call("runs.cancel", run=run_of(client, run), body={"reason": reason}), as_json=as_json, text=_one)

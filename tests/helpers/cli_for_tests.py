@@ -1,0 +1,69 @@
+"""Running the command line as a person does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    """``cli("ticket", "list")`` on the home below ``place``."""
+
+    place: Path
+    extra: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def home(self) -> Path:
+        return self.place / "home"
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("BEADMILL_", "GIT_"))}
+        user = self.place / "user"
+        user.mkdir(exist_ok=True)
+        ours = {"HOME": str(user), "BEADMILL_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "120"}
+        return {**kept, **ours, **dict(self.extra)}
+
+    def __call__(self, *args: str, stdin: str = "") -> Said:
+        done = subprocess.run(
+            self.argv(*args), env=self.env, input=stdin, capture_output=True, text=True, timeout=90, check=False
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def begin(self, *args: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that goes on; killed at the end when it still runs."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(self.argv(*args), env=self.env, stdout=pipe, stderr=pipe, text=True) as child:
+            try:
+                yield child
+            finally:
+                child.kill()
+
+    def argv(self, *args: str) -> Sequence[str]:
+        return [sys.executable, "-m", "beadmill.cli.main", *args]
+
+
+def git(where: Path, *args: str) -> None:
+    subprocess.run(["git", "-C", str(where), *args], check=True, capture_output=True)

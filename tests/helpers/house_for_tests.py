@@ -1,0 +1,125 @@
+"""Shared by the tests of operations, web and CLI: a node that writes a PRD and asks, its SOP, and a way to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy import insert
+
+from beadmill import app
+from beadmill.artifacts.prd import Epic, Prd, Product, Story
+from beadmill.domain.values import SYSTEM, Actor, GateKind, GateRequest, Outcome
+from beadmill.engine.port import NodeSpec, Visit
+from beadmill.errors import Blocked
+from beadmill.operations import tickets
+from beadmill.operations.ports import Ports
+from beadmill.settings import Settings
+from beadmill.store import tables as t
+from beadmill.store.db import Store
+
+OWNER = Actor("user", "owner", "cli")
+Starter = Callable[..., Any]
+
+SOP = """
+format: 1
+title: Write
+description: Writes a PRD and asks.
+start: write
+nodes:
+  - id: write
+    kind: write
+  - id: check
+    kind: gate
+    config: {title: Good?}
+    ends: [approved]
+edges:
+  - {from: write, outcome: approved, to: check}
+  - {from: check, outcome: rejected, to: write, kind: rework, max_visits: 3}
+"""
+
+
+def prd(problem: str) -> Prd:
+    story = Story(id="US-1-1", title="As a user I add", acceptance_criteria=("It adds",))
+    epic = Epic(id="EPIC-1", title="Adding", user_stories=(story,))
+    return Prd(ticket_id="API-1", product=Product(problem_statement=problem), epics=(epic,))
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The node takes no configuration."""
+
+
+class WriteNode:
+    spec = NodeSpec("write", Nothing, frozenset({"approved"}), writes=(Prd,))
+
+    async def visit(self, v: Visit, cfg: Nothing, /) -> Outcome:
+        if v.work.title == "Block":
+            raise Blocked("NO_LUCK", "it does not work yet", next="retry")
+        ref = await v.put(prd(v.work.title), by=SYSTEM)
+        gate = GateRequest(GateKind.APPROVE, "Approve the PRD", ("approve",), shows=(ref,))
+        answer = await v.ask("approve-1", gate)
+        return Outcome("approved", made=answer.saw, note=answer.note)
+
+
+def publish(tx: Any) -> None:
+    made = tx.run(insert(t.definitions).values(kind="sop", name="write").returning(t.definitions.c.id)).scalar_one()
+    version = {"version": 1, "state": "published", "body": SOP, "sha256": "", "created": tx.now}
+    tx.run(insert(t.definition_versions).values(definition_id=made, **version))
+
+
+@cache
+def migrated() -> bytes:
+    """A database with the newest schema and the test SOP, made once."""
+    with TemporaryDirectory() as folder:
+        store = Store(f"sqlite:///{folder}/beadmill.db")
+        store.migrate()
+        store.write_now(publish)
+        with store._engine.connect() as conn:
+            conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.close()
+        return (Path(folder) / "beadmill.db").read_bytes()
+
+
+def _prepare(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "beadmill.db").write_bytes(migrated())
+
+
+@asynccontextmanager
+async def served(home: Path) -> AsyncIterator[app.House]:
+    """The installation of ``home``, its engine on the test's own loop."""
+    _prepare(home)
+    built = app.build(Settings(home=home), more={"write": WriteNode()})
+    serving = asyncio.create_task(built.ports.engine.serve())
+    yield built
+    serving.cancel()
+    await asyncio.wait([serving])
+    built.ports.store.close()
+
+
+def starter(ports: Ports) -> Starter:
+    """A started ticket whose first gate is open: ``await starter(ports)()``."""
+
+    async def start(sop: str = "write", title: str = "Do it") -> Any:
+        ticket = await tickets.create(ports, "API", title=title, sop=sop, actor=OWNER)
+        await tickets.start(ports, ticket.key, actor=OWNER)
+        return await until(ports, ticket.key, lambda found: found.waits > 0)
+
+    return start
+
+
+async def until(ports: Ports, key: str, holds: Callable[[Any], bool]) -> Any:
+    """The ticket once it is so; looks after every event, within 20 s."""
+    async with asyncio.timeout(20):
+        async for _ in ports.store.events.subscribe():
+            found = await tickets.show(ports, key, actor=OWNER)
+            if holds(found):
+                return found
+    raise AssertionError("the events ended")
