@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from beadmill.artifacts.yaml import dump
 from beadmill.errors import BeadmillError
-from beadmill.operations import artifacts, sessions
+from beadmill.operations import artifacts, sessions, views
 from beadmill.web.pages.forms import posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
 
@@ -30,14 +31,17 @@ async def _page(
     found = await artifacts.show(on.ports, row, actor=on.actor)
     every = (await artifacts.listing(on.ports, run=found.run, kind=found.kind, actor=on.actor, limit=200)).items
     ticket = await sessions.ticket_of_run(on.ports, found.run)
+    earlier = [line.row for line in every if line.version < found.version]
+    other = against if against is not None else (earlier[-1] if earlier else None)
+    same = views.DiffView(row=row, against=None, diff="")
     return await on.page(
         "artifact.html",
         status=error.status if error else 200,
         document=found,
         versions=every,
-        compared=await artifacts.diff(on.ports, row, against=against, actor=on.actor),
+        compared=await artifacts.diff(on.ports, row, against=other, actor=on.actor) if other else same,
         editing=editing,
-        text=found.text if text is None else text,
+        text=(dump(found.document) if editing else found.text) if text is None else text,
         error=error,
         ticket_key=ticket,
         topics=f"ticket:{ticket}" if ticket else "board",

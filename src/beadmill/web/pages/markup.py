@@ -9,6 +9,7 @@ from functools import cache
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline, emphasis
 from markupsafe import Markup, escape
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -25,7 +26,14 @@ LONGEST = 300_000  # characters that are highlighted; longer texts are shown pla
 
 @cache
 def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    made = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    made.inline.ruler.at("emphasis", _stars_only)
+    return made
+
+
+def _stars_only(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the signature is the parser's
+    """Names like ``__main__`` are more frequent in tickets than emphasis by underscores."""
+    return state.src[state.pos] != "_" and emphasis.tokenize(state, silent)
 
 
 def markdown(text: str | None) -> Markup:

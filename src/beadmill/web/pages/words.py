@@ -159,6 +159,20 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
             return f"{node}: {say(STATE, 'done')} ({data.get('outcome')})"
         case "visit.phase":
             return say(STATUS, data.get("phase"))
+        case "bead.started":
+            return f"{data.get('bead')}: {_('try')} {data.get('attempt')}"
+        case "bead.done" | "bead.failed":
+            ending = _("is proven and committed") if kind == "bead.done" else _("did not hold; it is done again")
+            return f"{data.get('bead')} {ending}"
+        case "council.drafted" | "council.ballot":
+            act = _("has drafted") if kind == "council.drafted" else _("has voted")
+            return f"{_('Seat')} {int(data.get('seat') or 0) + 1} {act} ({str(data.get('outcome')).replace('_', ' ')})"
+        case "council.voted":
+            return f"{_('The council chose the draft of seat')} {int(data.get('winner') or 0) + 1}"
+        case "change.put":
+            return f"{_('Change')} #{data.get('number')}: {say(STATE, data.get('state'))}"
+        case "gate.rebound":
+            return _("A document was edited at its gate")
         case "session.started":
             return f"{data.get('template') or data.get('kind')} {data.get('subject') or ''} → {data.get('seat') or 'Beadmill'}"
         case "session.ended":

@@ -82,7 +82,7 @@ class LogView extends HTMLElement {
     this.plan();
   }
   count() {
-    const text = this.lines.length ? `${this.lines.length} ${this.wLines}` : this.wNothing;
+    const text = this.lines.length ? `${this.wLines}: ${this.lines.length}` : this.wNothing;
     this.note.textContent = this.over ? `${text} · ${this.wEnded}` : text;
   }
   plan() {
