@@ -72,7 +72,9 @@ def problems() -> list[str]:
     lock, files = locked(), {p.name for p in TARGET.iterdir()} - {LOCK.name}
     found = [f"{name}: not in vendor.lock" for name in sorted(files - lock.keys())]
     found += [f"{name}: is not there" for name in sorted(lock.keys() - files)]
-    found += [f"{name}: was changed" for name in sorted(files & lock.keys()) if sha256(TARGET / name) != lock[name]["sha256"]]
+    found += [
+        f"{name}: was changed" for name in sorted(files & lock.keys()) if sha256(TARGET / name) != lock[name]["sha256"]
+    ]
     versions = {one["target"]: (one["package"], one["version"]) for one in wanted()}
     found += [
         f"{name}: vendor.toml and vendor.lock differ"

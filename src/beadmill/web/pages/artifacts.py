@@ -53,9 +53,7 @@ async def save(on: On, row: int) -> Response:
     """A new version; the gate that shows it shows the new one. What was typed stays on a page that says what is wrong."""
     form = await posted(on.request)
     try:
-        new = await artifacts.edit(
-            on.ports, row, etag=form.get("etag") or None, text=form.get("text"), actor=on.actor
-        )
+        new = await artifacts.edit(on.ports, row, etag=form.get("etag") or None, text=form.get("text"), actor=on.actor)
     except BeadmillError as error:
         return await _page(on, row, editing=True, text=form.get("text"), error=error)
     return back(form.get("back"), f"/artifacts/{new.row}")

@@ -16,15 +16,17 @@ router = APIRouter(route_class=PageRoute)
 async def listing(on: On, key: str) -> Response:
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     found = await beads.listing(on.ports, ticket.run, actor=on.actor) if ticket.run else ()
-    return await on.page("ticket/beads.html", beads_=found, **await frame(on, ticket, "beads"))
+    return await on.page("ticket/beads.html", beads_=found, **frame(ticket, "beads"))
 
 
 @router.get("/tickets/{key}/beads/{bead}")
 async def one(on: On, key: str, bead: str) -> Response:
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     found = await beads.show(on.ports, ticket.run or "", bead, actor=on.actor)
-    told = {s.token: s for s in (await sessions.listing(on.ports, run=ticket.run or "", actor=on.actor, limit=200)).items}
-    return await on.page("ticket/bead.html", bead=found, told=told, **await frame(on, ticket, "beads"))
+    told = {
+        s.token: s for s in (await sessions.listing(on.ports, run=ticket.run or "", actor=on.actor, limit=200)).items
+    }
+    return await on.page("ticket/bead.html", bead=found, told=told, **frame(ticket, "beads"))
 
 
 @router.get("/tickets/{key}/change")
@@ -37,4 +39,4 @@ async def change(on: On, key: str) -> Response:
         if page.items:
             found[kind] = await artifacts.show(on.ports, page.items[-1].row, actor=on.actor)
     patch = await changes.diff(on.ports, ticket.run, actor=on.actor) if ticket.run else ""
-    return await on.page("ticket/change.html", found=found, patch=patch, **await frame(on, ticket, "change"))
+    return await on.page("ticket/change.html", found=found, patch=patch, **frame(ticket, "change"))

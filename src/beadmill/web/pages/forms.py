@@ -33,9 +33,7 @@ async def posted(request: Request) -> Posted:
     """Files are not taken anywhere, so they are left out. Line ends become plain."""
     form = await request.form()
     names = dict.fromkeys(form.keys())
-    return Posted(
-        {n: tuple(v.replace("\r\n", "\n") for v in form.getlist(n) if isinstance(v, str)) for n in names}
-    )
+    return Posted({n: tuple(v.replace("\r\n", "\n") for v in form.getlist(n) if isinstance(v, str)) for n in names})
 
 
 # --- settings of one ticket or project ----------------------------------------------------------------------------
@@ -134,7 +132,9 @@ def mapping(text: str) -> dict[str, Any]:
         value = YAML(typ="safe", pure=True).load(text) if text.strip() else {}
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise Invalid(f"line {line}: {error.problem}", code="YAML", kept="your input", next="correct the line") from error
+        raise Invalid(
+            f"line {line}: {error.problem}", code="YAML", kept="your input", next="correct the line"
+        ) from error
     if not isinstance(value, dict):
         raise Invalid("settings are a mapping of names to values", code="YAML", kept="your input")
     return dict(value)

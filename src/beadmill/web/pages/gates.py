@@ -53,7 +53,9 @@ async def shown(ports: Ports, gate: views.GateView, *, actor: Actor, given: Give
     documents = [await artifacts.show(ports, one.row, actor=actor) for one in gate.shows]
     run = await runs.show(ports, gate.run, actor=actor)
     known = given or await _saved(ports, gate, actor)
-    return Shown(gate, tuple(d for d in documents if d.kind != "interview_session"), _before(run.nodes, gate.node), known)
+    return Shown(
+        gate, tuple(d for d in documents if d.kind != "interview_session"), _before(run.nodes, gate.node), known
+    )
 
 
 def _before(nodes: Sequence[views.NodeView], node: str) -> tuple[views.NodeView, ...]:
@@ -115,9 +117,7 @@ async def _answer(on: Screen, view: views.GateView, form: Posted) -> None:
     etag, key, choice = form.get("etag") or None, form.get("key"), form.get("choice")
     if view.kind == "interview" and choice == "answer" and view.ticket and view.state == "open":
         answers, edits = answers_of(view, form, "q"), edits_of(view, form)
-        await interviews.answer(
-            on.ports, view.ticket, answers, edits=edits, etag=etag, actor=on.actor, key=key
-        )
+        await interviews.answer(on.ports, view.ticket, answers, edits=edits, etag=etag, actor=on.actor, key=key)
         return
     payload = payload_of(view, form, choice)
     await gates.answer(
@@ -154,7 +154,9 @@ async def send_back(on: On, gate: str) -> Response:
 
 def answered(view: views.GateView) -> Conflict:
     by = f": {view.decision.choice} by {view.decision.actor}" if view.decision else ""
-    return Conflict(f"This was already answered{by}", code="ALREADY_ANSWERED", kept="that answer stands, and your input")
+    return Conflict(
+        f"This was already answered{by}", code="ALREADY_ANSWERED", kept="that answer stands, and your input"
+    )
 
 
 # --- payloads -----------------------------------------------------------------------------------------------------

@@ -16,9 +16,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.util import ClassNotFound
 
-TAGS = frozenset(
-    "p br hr h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del a table thead tbody tr th td".split()
-)
+TEXT = ("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote")
+TAGS = {*TEXT, "pre", "code", "em", "strong", "del", "a", "table", "thead", "tbody", "tr", "th", "td"}
 ATTRIBUTES = {"a": {"href", "title"}, "code": {"class"}, "th": {"align"}, "td": {"align"}}
 SCHEMES = {"http", "https", "mailto"}
 LONGEST = 300_000  # characters that are highlighted; longer texts are shown plain
@@ -31,7 +30,7 @@ def _parser() -> MarkdownIt:
     return made
 
 
-def _stars_only(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the signature is the parser's
+def _stars_only(state: StateInline, silent: bool) -> bool:
     """Names like ``__main__`` are more frequent in tickets than emphasis by underscores."""
     return state.src[state.pos] != "_" and emphasis.tokenize(state, silent)
 
@@ -40,7 +39,7 @@ def markdown(text: str | None) -> Markup:
     """Headings are lowered by two, so a page keeps one outline."""
     made = _parser().render(text or "")
     made = re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(int(m[2]) + 2, 6)}>", made)
-    clean = nh3.clean(made, tags=set(TAGS), attributes=ATTRIBUTES, url_schemes=SCHEMES, link_rel="noopener noreferrer")
+    clean = nh3.clean(made, tags=TAGS, attributes=ATTRIBUTES, url_schemes=SCHEMES, link_rel="noopener noreferrer")
     return Markup(clean)  # noqa: S704 - cleaned just above
 
 
@@ -87,7 +86,9 @@ def diff(text: str) -> tuple[FileDiff, ...]:
 def _files(text: str) -> Iterator[list[str]]:
     part: list[str] = []
     for line in text.splitlines():
-        fresh = line.startswith("diff --git ") or (line.startswith("--- ") and not any(x.startswith("diff ") for x in part))
+        fresh = line.startswith("diff --git ") or (
+            line.startswith("--- ") and not any(x.startswith("diff ") for x in part)
+        )
         if fresh and part:
             yield part
             part = []

@@ -35,7 +35,10 @@ async def add(on: On) -> Response:
     form = await posted(on.request)
     given = {name: form.get(name).strip() for name in FIELDS}
     try:
-        project = await projects.add(on.ports, actor=on.actor, key=form.get("key"), **given)
+        path, name, short, base = given.values()
+        project = await projects.add(
+            on.ports, path, name=name, short=short, base=base, actor=on.actor, key=form.get("key")
+        )
     except BeadmillError as error:
         if form.get("from") == "welcome":
             found = await agents.listing(on.ports, actor=on.actor)

@@ -23,7 +23,9 @@ COUNCIL = ("council_drafts", "council_votes", "council_refined", "coverage")
 async def session(on: On, token: str) -> Response:
     found = await sessions.show(on.ports, token, actor=on.actor)
     ticket = await sessions.ticket_of_run(on.ports, found.run)
-    return await on.page("session.html", session=found, ticket_key=ticket, topics=f"ticket:{ticket}" if ticket else "board")
+    return await on.page(
+        "session.html", session=found, ticket_key=ticket, topics=f"ticket:{ticket}" if ticket else "board"
+    )
 
 
 @router.get("/tickets/{key}/sessions")
@@ -32,7 +34,7 @@ async def listing(on: On, key: str, cursor: str = "") -> Response:
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     run = ticket.run or "-"
     page = await sessions.listing(on.ports, run=run, actor=on.actor, cursor=cursor, limit=100)
-    return await on.page("ticket/sessions.html", sessions=page, **await frame(on, ticket, "sessions"))
+    return await on.page("ticket/sessions.html", sessions=page, **frame(ticket, "sessions"))
 
 
 # --- one node of the run ------------------------------------------------------------------------------------------
@@ -55,7 +57,7 @@ async def _node(on: Screen, ticket: views.TicketView, run: views.RunView, node: 
     if chosen is not None:
         values = await _visit(on.ports, on, chosen)
     return await on.page(
-        "ticket/node.html", of=known, visits=visits, chosen=chosen, **values, **await frame(on, ticket, "", node=node)
+        "ticket/node.html", of=known, visits=visits, chosen=chosen, **values, **frame(ticket, "", node=node)
     )
 
 

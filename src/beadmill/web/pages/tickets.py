@@ -24,7 +24,9 @@ SILENT = frozenset({"visit.phase"})  # the ticket's status says the same a momen
 @router.get("/tickets/new")
 async def new(on: On) -> Response:
     """Asked again by the form itself when another project is chosen: then with everything typed so far."""
-    return await _new(on, Posted({name: tuple(on.request.query_params.getlist(name)) for name in on.request.query_params}))
+    return await _new(
+        on, Posted({name: tuple(on.request.query_params.getlist(name)) for name in on.request.query_params})
+    )
 
 
 async def _new(on: Screen, given: Posted, *, error: BeadmillError | None = None) -> Response:
@@ -96,9 +98,7 @@ async def edit(on: On, key: str) -> Response:
     form = await posted(on.request)
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     try:
-        await tickets.edit(
-            on.ports, key, _fields(form, ticket.overrides), actor=on.actor, key=form.get("key")
-        )
+        await tickets.edit(on.ports, key, _fields(form, ticket.overrides), actor=on.actor, key=form.get("key"))
         if form.get("start"):
             await tickets.start(on.ports, key, actor=on.actor)
     except BeadmillError as error:
@@ -132,7 +132,7 @@ async def act(on: On, key: str, act: str) -> Response:
 
 
 # --- the page -----------------------------------------------------------------------------------------------------
-async def frame(on: Screen, ticket: views.TicketView, pane: str, *, node: str = "") -> dict[str, Any]:
+def frame(ticket: views.TicketView, pane: str, *, node: str = "") -> dict[str, Any]:
     """What the head, the rail and the side of every pane need."""
     return {
         "ticket": ticket,
@@ -152,7 +152,7 @@ async def now(on: On, key: str) -> Response:
 async def _now(
     on: Screen, ticket: views.TicketView, *, given: Posted | None = None, error: BeadmillError | None = None
 ) -> Response:
-    values = await frame(on, ticket, "now")
+    values = frame(ticket, "now")
     run = ticket.current
     if run is None:
         project = await projects.show(on.ports, ticket.project, actor=on.actor)
@@ -201,4 +201,4 @@ async def history(on: On, key: str) -> Response:
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     seq = ticket.current.seq if ticket.current else 0
     found = await _events(on, key, max(seq, LOOK_BACK), 200)
-    return await on.page("ticket/history.html", events=found, **await frame(on, ticket, "history"))
+    return await on.page("ticket/history.html", events=found, **frame(ticket, "history"))
