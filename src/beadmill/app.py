@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from beadmill.engine.port import Node, Work
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
+from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.processes.box import Sandbox
 from beadmill.processes.loading import by_path
@@ -60,8 +61,8 @@ class Catalog:
 class EngineThread:
     """The engine on its own thread and loop, so that a busy page never delays a run, nor the other way round."""
 
-    def __init__(self, engine: Dispatcher, mirror: Mirror, sessions: FolderSessions) -> None:
-        self._engine, self._mirror, self._sessions = engine, mirror, sessions
+    def __init__(self, sessions: FolderSessions, *services: Callable[[], Awaitable[None]]) -> None:
+        self._sessions, self._services = sessions, services
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._task: asyncio.Task[None] | None = None
@@ -91,14 +92,18 @@ class EngineThread:
         except Unavailable as error:  # said again when its visit is reached: nothing starts in a tree that is not free
             log.exception("%s %s", error.message, error.details)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._engine.serve())
-            group.create_task(self._mirror.serve())
+            for service in self._services:
+                group.create_task(_forever(service))
 
     def stop(self, patience: float) -> None:
         """Detaches: agents go on in their runners, git that runs is let finish."""
         if self._loop is not None and self._task is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(patience)
+
+
+async def _forever(service: Callable[[], Awaitable[None]]) -> None:
+    await service()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +138,8 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     ports = Ports(
         settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
     )
-    return House(settings, store, ports, EngineThread(engine, Mirror(store, settings.home), sessions))
+    services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
+    return House(settings, store, ports, EngineThread(sessions, *services))
 
 
 @functools.lru_cache(maxsize=64)

@@ -81,7 +81,7 @@ def migrated() -> bytes:
         store = Store(f"sqlite:///{folder}/beadmill.db")
         store.migrate()
         store.write_now(publish)
-        with store._engine.connect() as conn:
+        with store.engine.connect() as conn:
             conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         store.close()
         return (Path(folder) / "beadmill.db").read_bytes()

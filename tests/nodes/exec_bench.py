@@ -197,7 +197,7 @@ class Bench:
             await asyncio.wait([task])
             self.store.close()
 
-    async def until(self, holds: Callable[[], bool], seconds: float = 60) -> None:
+    async def until(self, holds: Callable[[], bool], seconds: float = 100) -> None:
         try:
             async with asyncio.timeout(seconds):
                 async for _ in self.store.events.subscribe(every=lambda: 0.05):
@@ -231,11 +231,12 @@ class Bench:
         return str(self._scalar(sa.select(tables.runs.c.state)))
 
     def visits(self) -> dict[str, str]:
+        """Visit → its outcome when it is done, else its state."""
         v = tables.visits
-        rows = self.rows(
-            sa.select(v.c.id, sa.case((v.c.state == "done", v.c.outcome), else_=v.c.state)).order_by(v.c.created)
-        )
-        return {str(row[0]).partition("/")[2]: str(row[1]) for row in rows}
+        query = sa.select(v).order_by(v.c.created)
+        rows = self.store.read_now(lambda conn: conn.execute(query).mappings().all())
+        done = {row["id"]: row["outcome"] for row in rows if row["state"] == "done"}
+        return {row["id"].partition("/")[2]: str(done.get(row["id"], row["state"])) for row in rows}
 
     def last(self, kind: type[D]) -> D:
         def read(conn: sa.Connection) -> bytes:

@@ -92,7 +92,7 @@ class FakeVisit:
         self.scope = scope
         self.seen = seen if seen is not None else set()
         self.ref = VisitRef(RunId("run-1"), "node", 1)
-        self.settings = journal.settings
+        self.settings, self.comment = journal.settings, ""
         self.work = Work("DEMO-1", "Export lists", "As CSV.", "", "demo", "/repo", "/ws", "beadmill/DEMO-1", "main")
 
     def at(self, key: str) -> FakeVisit:

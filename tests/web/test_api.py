@@ -154,7 +154,9 @@ async def test_a_gate_sends_the_run_back_and_its_node_starts_again(
     none = await cli.post(url, json={"target": "write"})
     back = await cli.post(url, json={"target": "write", "comment": "no"}, headers={"If-Match": gate.etag})
     assert (none.status_code, back.status_code) == (428, 200)
-    found = await until(ports, ticket.key, lambda t: bool(t.waits and t.current.nodes[0].visits == 2))
+    found = await until(
+        ports, ticket.key, lambda t: (t.current.visits[-1].n, t.current.visits[-1].state) == (2, "parked")
+    )
     assert [(v.n, v.state, v.comment) for v in found.current.visits] == [(1, "superseded", ""), (2, "parked", "no")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from beadmill.store.journal import attempts
 async def rewind(ports: Ports, run: str, work: Work, kept: Sequence[str]) -> str:
     """``kept`` are the visit ids a rerun keeps. Returns the commit, "" when there is no tree to put back."""
     commit = await ports.store.read(lambda conn: _stood(conn, run, frozenset(kept)))
-    if not commit or not Path(work.repository).is_dir():
+    if not commit or not await asyncio.to_thread(Path(work.repository).is_dir):
         return ""
     tree = await ports.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
     if await ports.trees.head(tree) != commit:

@@ -96,7 +96,7 @@ class Store:
         self.clock = clock
         self.postgres = url.startswith("postgresql")
         self.events = Broker()
-        self._engine = _postgres(url) if self.postgres else _sqlite(url, synchronous)
+        self.engine = _postgres(url) if self.postgres else _sqlite(url, synchronous)
         self._writers = ThreadPoolExecutor(4 if self.postgres else 1, thread_name_prefix="store-write")
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="store-read")
 
@@ -113,7 +113,7 @@ class Store:
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._write, fn)
 
     def read_now(self, fn: Callable[[Connection], T]) -> T:
-        with self._engine.connect() as conn:
+        with self.engine.connect() as conn:
             return fn(conn)
 
     def write_now(self, fn: Callable[[Tx], T]) -> T:
@@ -121,7 +121,7 @@ class Store:
         return self._writers.submit(self._write, fn).result()
 
     def _write(self, fn: Callable[[Tx], T]) -> T:
-        with self._engine.connect().execution_options(beadmill_write=True) as conn:
+        with self.engine.connect().execution_options(beadmill_write=True) as conn:
             # One writer at a time on both databases: a park and what it waits for never miss each other.
             conn.exec_driver_sql("SELECT pg_advisory_xact_lock(7420)" if self.postgres else "BEGIN IMMEDIATE")
             tx = Tx(conn, self.clock(), self.postgres)
@@ -145,14 +145,14 @@ class Store:
         """To the newest schema; an existing older SQLite file is copied to ``backups`` first."""
         from beadmill.store import migrate
 
-        migrate.upgrade(self._engine, before=lambda revision: self._backup(backups, revision))
+        migrate.upgrade(self.engine, before=lambda revision: self._backup(backups, revision))
 
     def _backup(self, folder: Path | None, revision: str) -> None:
         if folder is None or self.path is None or not self.path.exists():
             return
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = folder / f"beadmill-{revision}-{self.clock():%Y%m%dT%H%M%S}.db"
-        with self._engine.connect() as conn:
+        with self.engine.connect() as conn:
             conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copy2(self.path, target)
 
@@ -160,7 +160,7 @@ class Store:
         """Integrity at start-up. Raises Unavailable naming what is wrong."""
         if self.postgres:
             return
-        with self._engine.connect() as conn:
+        with self.engine.connect() as conn:
             verdict = conn.exec_driver_sql("PRAGMA quick_check(1)").scalar()
         if verdict != "ok":
             raise Unavailable(
@@ -172,7 +172,7 @@ class Store:
     def close(self) -> None:
         self._writers.shutdown(wait=True)
         self._readers.shutdown(wait=True)
-        self._engine.dispose()
+        self.engine.dispose()
 
 
 def _sqlite(url: str, synchronous: str) -> Engine:
