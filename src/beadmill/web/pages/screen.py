@@ -27,9 +27,12 @@ HEADERS: Final = {"Content-Security-Policy": CSP, "Referrer-Policy": "same-origi
 
 @dataclass(frozen=True, slots=True)
 class Screen:
+    """``seq`` was read before anything else of the page: what is newer comes by its stream, so nothing is missed."""
+
     request: Request
     ports: Ports
     actor: Actor
+    seq: int
 
     @property
     def live(self) -> bool:
@@ -37,15 +40,14 @@ class Screen:
         return "hx-request" in self.request.headers
 
     async def page(self, name: str, *, status: int = 200, topics: str = "board", **values: Any) -> HTMLResponse:
-        """A whole page, or its live part when htmx asks. ``seq`` is read first: what is newer comes by the stream."""
-        seq = await events.newest(self.ports, actor=self.actor)
+        """A whole page, or its live part when htmx asks."""
         waits = await gates.waiting(self.ports, actor=self.actor)
         shell = {
             "screen": self,
             "path": self.request.url.path,
             "version": __version__,
             "topics": topics,
-            "seq": seq,
+            "seq": self.seq,
             "waits": waits,
             "live": self.live,
             "layout": "live.html" if self.live else "layout.html",
@@ -58,8 +60,9 @@ class Screen:
         return HTMLResponse(text, status, HEADERS)
 
 
-def _screen(request: Request) -> Screen:
-    return Screen(request, request.app.state.web.ports, request.scope["actor"])
+async def _screen(request: Request) -> Screen:
+    ports, actor = request.app.state.web.ports, request.scope["actor"]
+    return Screen(request, ports, actor, await events.newest(ports, actor=actor))
 
 
 On = Annotated[Screen, Depends(_screen)]
@@ -81,7 +84,7 @@ class PageRoute(APIRoute):
             try:
                 return await original(request)
             except BeadmillError as error:
-                return await problem(_screen(request), error)
+                return await problem(await _screen(request), error)
 
         return handle
 

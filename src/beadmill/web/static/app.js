@@ -76,18 +76,19 @@ document.addEventListener("htmx:before:swap", (e) => {
 });
 
 // --- gates: what a person types is never taken away -----------------------------------------------------------------
+const touched = new WeakSet(); // regions in which somebody typed; no attribute, a refresh would take it away
 function gatesOf(region) { return (region.dataset.gates || "").trim(); }
 function shownGates(region) {
   return [...region.querySelectorAll("[data-gate]")].map((g) => `${g.dataset.gate}@${g.dataset.etag}`).join(" ");
 }
 function renew(region) {
-  region.dataset.dirty = "";
+  touched.delete(region);
   return htmx.ajax("GET", region.dataset.address, { target: region, swap: "innerHTML" });
 }
 async function compare() {
   const region = document.getElementById("gates");
   if (!region || gatesOf(region) === shownGates(region)) return;
-  if (!region.dataset.dirty) return void renew(region);
+  if (!touched.has(region)) return void renew(region);
   const wanted = new Set(gatesOf(region).split(" "));
   for (const gate of region.querySelectorAll("[data-gate]")) {
     const here = `${gate.dataset.gate}@${gate.dataset.etag}`;
@@ -107,7 +108,7 @@ document.addEventListener("click", (e) => {
 });
 document.addEventListener("input", (e) => {
   const region = e.target.closest("#gates");
-  if (region) region.dataset.dirty = "1";
+  if (region) touched.add(region);
   const form = e.target.closest("form[data-draft]");
   if (form) later(form);
 });
