@@ -56,7 +56,7 @@ async def test_the_second_browser_sees_who_answered_and_keeps_its_words(site: Si
     await second.get_by_label("Note").fill("my own thoughts")
     await first.get_by_role("button", name="Approve").click()
     await expect(first.get_by_role("heading", name="How it ended")).to_be_visible()
-    await expect(second.get_by_text("This was answered meanwhile")).to_contain_text("Approve · owner (web)")
+    await expect(second.locator(".gate-notice")).to_contain_text("answered meanwhile: Approve · owner (web)")
     await expect(second.get_by_label("Note")).to_have_value("my own thoughts")
     async with second.expect_response(lambda r: r.request.method == "POST") as answered:
         await second.get_by_role("button", name="Reject").click()
