@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -638,3 +639,22 @@ async def test_an_activation_that_lost_its_visit_starts_no_further_item(bench: B
         await bench.gate_open()
 
     assert bench.calls == ["first"]
+
+
+async def test_a_run_waits_for_a_place_of_its_project_and_gets_it_when_another_ends(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.ask("go", approve())
+        return OK
+
+    bench.node("n", body)
+    bench.nodes["n"].spec = replace(bench.nodes["n"].spec, place=True)
+    async with bench.daemon():
+        await bench.start(one("n"), "r1", parallel_tickets=1)
+        await bench.gate_open("r1")
+        await bench.start(one("n"), "r2", parallel_tickets=1)
+        await bench.until(lambda: bench.visit("n.1", "r2") == "parked")
+        gates_before = bench.events("gate.")
+        await bench.answer("r1", "yes")
+        await bench.gate_open("r2")
+
+    assert (gates_before, bench.run_state("r1")) == (["gate.opened"], "completed")

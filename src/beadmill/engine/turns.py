@@ -26,8 +26,9 @@ from beadmill.processes.wire import decode_end, encode, encode_end
 from beadmill.settings import BudgetSettings
 from beadmill.store.db import Tx, stamp
 from beadmill.store.journal import budgets, gates, moves, sessions
+from beadmill.store.journal.moves import Wait
 from beadmill.store.journal.sessions import Opening
-from beadmill.store.journal.visits import Wait, set_phase
+from beadmill.store.journal.visits import set_phase
 
 W = TypeVar("W", AgentTask, Batch)
 LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often

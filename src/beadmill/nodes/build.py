@@ -52,7 +52,12 @@ class Piece:
 
 class BuildNode:
     spec = NodeSpec(
-        "build", BuildConfig, frozenset({"ok"}), reads=(Beads, SetupPlan, SetupProfile), writes=(Beads, BeadEvidence)
+        "build",
+        BuildConfig,
+        frozenset({"ok"}),
+        reads=(Beads, SetupPlan, SetupProfile),
+        writes=(Beads, BeadEvidence),
+        place=True,
     )
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
