@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,14 +67,20 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
         elif isinstance(end, Limited):
             await sleep(act, f"{name}/limit-{turn}", _until(act, end, turn))
             resume = end.session if end.session.conversation else resume
+        elif isinstance(end, (Lost, Stopped)) and make().access not in (Access.WRITE, Access.ONLINE):
+            lost += isinstance(end, Lost)  # a stop was ours (pause --now): it does not count
+            if lost > LOST_RETRIES:
+                return _lost(act, name, turn)
         elif isinstance(end, Lost):
-            lost += 1
-            if lost > LOST_RETRIES or make().access in (Access.WRITE, Access.ONLINE):
-                token = f"{act.key(name)}/{turn}"
-                return Failed(session=SessionRef(token), why=Why.LOST, message="The session was lost: its runner died")
+            return _lost(act, name, turn)
         else:
             assert not isinstance(end, Ran)
             return end
+
+
+def _lost(act: Activation, name: str, turn: int) -> Failed:
+    session = SessionRef(f"{act.key(name)}/{turn}")
+    return Failed(session=session, why=Why.LOST, message="The session was lost: its runner died")
 
 
 def _task(
@@ -165,10 +172,13 @@ async def command(act: Activation, name: str, factory: Callable[[], Batch], *, f
     """Raises TurnFailed when the batch was lost more often than it may be, or stopped."""
     row = act.known(name)
     if row is None:
-        for turn in range(1, LOST_RETRIES + 2):
+        end, lost = None, 0
+        for turn in count(1):
             end = await _session(act, f"{act.key(name)}/{turn}", factory, name=name)
-            if not isinstance(end, Lost):
+            lost += isinstance(end, Lost)
+            if lost > LOST_RETRIES or not (isinstance(end, Lost) or (isinstance(end, Ran) and end.stopped)):
                 break
+        assert end is not None
         row = await act.record(name, "command", encode_end(end))
     end = decode_end(await act.result(row))
     if isinstance(end, Ran) and not end.stopped:
