@@ -149,6 +149,14 @@ CODES = {
 }
 
 
+NEXT = {
+    Why.AUTH: "sign in to the agent, then retry",
+    Why.MISSING: "beadmill agent list says how to install it, then retry",
+    Why.QUOTA: "retry when the provider lets you again",
+    Why.BAD_MODEL: "beadmill agent probe lists its models; a new run takes new settings",
+}
+
+
 def _failed(end: Replied | Lapsed | Stopped | Failed, forget: str) -> TurnFailed:
     if isinstance(end, Failed):
         code, message = CODES.get(end.why, "AGENT_FAILED"), end.message or f"The agent failed: {end.why}"
@@ -158,8 +166,15 @@ def _failed(end: Replied | Lapsed | Stopped | Failed, forget: str) -> TurnFailed
     else:
         code, message = "AGENT_STOPPED", "The agent was stopped"
     continuable = isinstance(end, Failed) and end.continuable
+    go_on = "retry asks again in a fresh session" + ("; continue resumes this one" if continuable else "")
     return TurnFailed(
-        code, message, end=end, forget=(forget,), continuable=continuable, kept="everything recorded before this turn"
+        code,
+        message,
+        end=end,
+        forget=(forget,),
+        continuable=continuable,
+        kept="everything recorded before this turn",
+        next=NEXT.get(end.why, go_on) if isinstance(end, Failed) else go_on,
     )
 
 
