@@ -63,7 +63,6 @@ class GateSettings(_Group):
 
 class BuildSettings(_Group):
     attempts: int = Field(default=5, ge=1, le=20)
-    parallel: int = Field(default=1, ge=1, le=8)
     iteration_s: int = Field(default=1200, ge=10, le=3600)
     idle_s: int = Field(default=600, ge=10, le=3600)
     command_s: int = Field(default=1200, ge=1, le=3600)
@@ -130,7 +129,6 @@ class Settings(BaseSettings):
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"  # SQLite; NORMAL may lose the last commits at power loss
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict)  # per agent: path, env, options
     defaults: RunSettings = RunSettings()
-    trusted_executable_dirs: str = ""  # colon-separated
 
     @classmethod
     def settings_customise_sources(

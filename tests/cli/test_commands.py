@@ -14,11 +14,11 @@ def started(cli: Cli, *more: str) -> str:
 
 
 def test_a_ticket_is_created_listed_edited_and_shown(attached: Cli) -> None:
-    made = attached("ticket", "new", "API", "One", "--description", "-", "--set", "build.parallel=2", stdin="# Text")
+    made = attached("ticket", "new", "API", "One", "--description", "-", "--set", "build.attempts=3", stdin="# Text")
     key = made.out.split()[1]
     edited = attached("ticket", "edit", key, "--title", "Two", "--priority", "1", "--json").json
     assert (edited["title"], edited["priority"], edited["description"]) == ("Two", 1, "# Text")
-    assert edited["overrides"] == {"build": {"parallel": 2}}
+    assert edited["overrides"] == {"build": {"attempts": 3}}
     listed = attached("ticket", "list", "--json").json["items"]
     assert [t["title"] for t in listed if t["key"] == key] == ["Two"]
 
@@ -74,9 +74,9 @@ def test_a_session_log_is_shown(attached: Cli) -> None:
 
 
 def test_project_settings_are_merged_by_key(attached: Cli) -> None:
-    attached("project", "set", "API", "build.parallel=3")
+    attached("project", "set", "API", "build.iteration_s=300")
     merged = attached("project", "set", "API", "build.attempts=4", "--json").json
-    assert merged["overrides"] == {"build": {"parallel": 3, "attempts": 4}}
+    assert merged["overrides"] == {"build": {"iteration_s": 300, "attempts": 4}}
 
 
 def test_a_folder_that_is_no_repository_is_not_attached(attached: Cli, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ async def test_a_council_needs_two_seats_of_known_agents_unless_it_is_solo(ports
     for council in ({"seats": ["scripted/a"]}, {"seats": ["scripted/a"], "mode": "solo"}, {"seats": ["a", "a"]}):
         settings = ports.settings.defaults.overlaid({"council": council})
         try:
-            tickets._check_seats(ports, settings, {"interview"})
+            tickets._check_seats(ports, settings, {"interview"}, project="API")
             found.append("ok")
         except Invalid as refused:
             found.append(refused.code)
@@ -77,13 +77,13 @@ async def test_a_council_needs_two_seats_of_known_agents_unless_it_is_solo(ports
 
 
 async def test_a_start_freezes_settings_from_every_layer(ports: Ports, owner: Actor) -> None:
-    await projects.change(ports, "API", overrides={"build": {"attempts": 7, "parallel": 2}}, actor=owner)
+    await projects.change(ports, "API", overrides={"build": {"attempts": 7, "idle_s": 60}}, actor=owner)
     over = {"build": {"attempts": 9}}
     draft = await tickets.create(ports, "API", title="One", sop="hello", overrides=over, actor=owner)
     active = await tickets.start(ports, draft.key, actor=owner)
     assert active.current is not None
     frozen = active.current.settings["build"]
-    assert (frozen["attempts"], frozen["parallel"], active.run, active.state) == (9, 2, "API-1-r1", "active")
+    assert (frozen["attempts"], frozen["idle_s"], active.run, active.state) == (9, 60, "API-1-r1", "active")
 
 
 async def test_a_ticket_goes_from_draft_to_completed(ports: Ports, owner: Actor, started: Starter) -> None:

@@ -106,12 +106,12 @@ def money(spend: dict[str, Any]) -> str:
 
 
 def overrides(pairs: Sequence[str]) -> dict[str, Any]:
-    """``build.parallel=2`` → {"build": {"parallel": 2}}. Raises Invalid."""
+    """``build.attempts=3`` → {"build": {"attempts": 3}}. Raises Invalid."""
     out: dict[str, Any] = {}
     for pair in pairs:
         path, equals, value = pair.partition("=")
         if not equals or not path:
-            raise Invalid(f"{pair!r} is not of the form key=value", code="SET", next="for example build.parallel=2")
+            raise Invalid(f"{pair!r} is not of the form key=value", code="SET", next="for example build.attempts=3")
         into = out
         *groups, last = path.split(".")
         for name in groups:
@@ -125,6 +125,17 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def settings_of(layer: dict[str, Any], *above: str) -> str:
+    """A layer of settings as they are typed: ``build.parallel=2 council.mode=solo``."""
+    parts = [
+        settings_of(value, *above, name)
+        if isinstance(value, dict)
+        else f"{'.'.join((*above, name))}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in layer.items()
+    ]
+    return "  ".join(parts)
 
 
 def text_of(given: str) -> str:
@@ -159,12 +170,13 @@ def gate_of(client: Client, name: str) -> dict[str, Any]:
         found: dict[str, Any] = client.call("gates.show", gate=name)
         return found
     lines = client.call("gates.listing", query={"ticket": name})["items"]
-    if len(lines) != 1:
-        ids = ", ".join(line["id"] for line in lines)
+    if not lines:
+        status = client.call("tickets.show", key=name)["status"].replace("_", " ")
         raise Conflict(
-            f"{name} has {len(lines)} open gates{': ' + ids if ids else ''}",
-            code="WHICH_GATE",
-            next="name the gate by its id" if lines else f"beadmill ticket show {name}",
+            f"{name} asks nothing now: {status}", code="NO_GATE", next=f"beadmill ticket watch {name} --until-gate"
         )
+    if len(lines) > 1:
+        ids = ", ".join(line["id"] for line in lines)
+        raise Conflict(f"{name} has {len(lines)} open gates: {ids}", code="WHICH_GATE", next="name the gate by its id")
     gate: dict[str, Any] = client.call("gates.show", gate=lines[0]["id"])
     return gate

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, api, fields, group, overrides, show, table
+from beadmill.cli.common import AsJson, api, fields, group, overrides, settings_of, show, table
 
 app = group("Repositories that Beadmill works on.")
-Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.parallel=2. Repeatable.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
 
 
 @app.command("add")
@@ -60,7 +60,7 @@ def _one(answer: Any) -> None:
             ("base", repository.get("base")),
             ("forge", repository.get("forge")),
             ("tickets", answer["tickets"]),
-            ("settings", answer["overrides"]),
+            ("settings", settings_of(answer["overrides"])),
         ]
     )
     for problem in repository.get("problems", ()):
@@ -70,7 +70,7 @@ def _one(answer: Any) -> None:
 @app.command("set")
 def set_(
     short: str,
-    settings: Annotated[list[str] | None, typer.Argument(help="key=value, for example build.parallel=2.")] = None,
+    settings: Annotated[list[str] | None, typer.Argument(help="key=value, for example build.attempts=3.")] = None,
     name: Annotated[str | None, typer.Option()] = None,
     base: Annotated[str | None, typer.Option()] = None,
     as_json: AsJson = False,

@@ -25,8 +25,9 @@ from beadmill.processes.contract import Sessions
 from beadmill.settings import RunSettings
 from beadmill.store import tables
 from beadmill.store.db import Store
-from beadmill.store.journal import attempts, steps, visits
+from beadmill.store.journal import attempts, facts, steps, visits
 from beadmill.store.journal import sessions as journal_sessions
+from beadmill.store.journal.moves import Wait
 
 log = logging.getLogger(__name__)
 RESCAN = 5.0  # seconds: a lost bell, another process
@@ -176,6 +177,8 @@ class Dispatcher:
         try:
             node = self._node(definition.kind)
             config = node.spec.config(**definition.config)
+            if node.spec.place:
+                await self._placed(act)
             outcome = await node.visit(NamedVisit(act), config)
         except Parked as parked:
             await self._park(act, parked.waits)
@@ -184,6 +187,12 @@ class Dispatcher:
         else:
             await self.store.write(lambda tx: visits.finish(tx, act.visit, act.owner, act.graph, outcome))
             crashpoints.reach(f"after {act.ref.node}:finish")
+
+    async def _placed(self, act: Activation) -> None:
+        """A missing place is a wait like any other lease; it is given back in review and at the end."""
+        wait = await self.store.write(lambda tx: facts.place(tx, act.ref.run))
+        if wait is not None:
+            raise Parked(frozenset({wait}))
 
     def _node(self, kind: str) -> Node:
         try:
@@ -195,7 +204,7 @@ class Dispatcher:
                 next="install what provides it, then retry",
             ) from None
 
-    async def _park(self, act: Activation, waits: frozenset[visits.Wait]) -> None:
+    async def _park(self, act: Activation, waits: frozenset[Wait]) -> None:
         await self._stop_unattended(act)
         await self.store.write(lambda tx: visits.park(tx, act.visit, act.owner, waits, phase=act.pending))
         crashpoints.reach(f"after {act.ref.node}:park")

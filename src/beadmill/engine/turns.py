@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,8 +27,9 @@ from beadmill.processes.wire import decode_end, encode, encode_end
 from beadmill.settings import BudgetSettings
 from beadmill.store.db import Tx, stamp
 from beadmill.store.journal import budgets, gates, moves, sessions
+from beadmill.store.journal.moves import Wait
 from beadmill.store.journal.sessions import Opening
-from beadmill.store.journal.visits import Wait, set_phase
+from beadmill.store.journal.visits import set_phase
 
 W = TypeVar("W", AgentTask, Batch)
 LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often
@@ -65,14 +67,20 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
         elif isinstance(end, Limited):
             await sleep(act, f"{name}/limit-{turn}", _until(act, end, turn))
             resume = end.session if end.session.conversation else resume
+        elif isinstance(end, (Lost, Stopped)) and make().access not in (Access.WRITE, Access.ONLINE):
+            lost += isinstance(end, Lost)  # a stop was ours (pause --now): it does not count
+            if lost > LOST_RETRIES:
+                return _lost(act, name, turn)
         elif isinstance(end, Lost):
-            lost += 1
-            if lost > LOST_RETRIES or make().access in (Access.WRITE, Access.ONLINE):
-                token = f"{act.key(name)}/{turn}"
-                return Failed(session=SessionRef(token), why=Why.LOST, message="The session was lost: its runner died")
+            return _lost(act, name, turn)
         else:
             assert not isinstance(end, Ran)
             return end
+
+
+def _lost(act: Activation, name: str, turn: int) -> Failed:
+    session = SessionRef(f"{act.key(name)}/{turn}")
+    return Failed(session=session, why=Why.LOST, message="The session was lost: its runner died")
 
 
 def _task(
@@ -141,6 +149,14 @@ CODES = {
 }
 
 
+NEXT = {
+    Why.AUTH: "sign in to the agent, then retry",
+    Why.MISSING: "beadmill agent list says how to install it, then retry",
+    Why.QUOTA: "retry when the provider lets you again",
+    Why.BAD_MODEL: "beadmill agent probe lists its models; a new run takes new settings",
+}
+
+
 def _failed(end: Replied | Lapsed | Stopped | Failed, forget: str) -> TurnFailed:
     if isinstance(end, Failed):
         code, message = CODES.get(end.why, "AGENT_FAILED"), end.message or f"The agent failed: {end.why}"
@@ -150,8 +166,15 @@ def _failed(end: Replied | Lapsed | Stopped | Failed, forget: str) -> TurnFailed
     else:
         code, message = "AGENT_STOPPED", "The agent was stopped"
     continuable = isinstance(end, Failed) and end.continuable
+    go_on = "retry asks again in a fresh session" + ("; continue resumes this one" if continuable else "")
     return TurnFailed(
-        code, message, end=end, forget=(forget,), continuable=continuable, kept="everything recorded before this turn"
+        code,
+        message,
+        end=end,
+        forget=(forget,),
+        continuable=continuable,
+        kept="everything recorded before this turn",
+        next=NEXT.get(end.why, go_on) if isinstance(end, Failed) else go_on,
     )
 
 
@@ -164,10 +187,13 @@ async def command(act: Activation, name: str, factory: Callable[[], Batch], *, f
     """Raises TurnFailed when the batch was lost more often than it may be, or stopped."""
     row = act.known(name)
     if row is None:
-        for turn in range(1, LOST_RETRIES + 2):
+        end, lost = None, 0
+        for turn in count(1):
             end = await _session(act, f"{act.key(name)}/{turn}", factory, name=name)
-            if not isinstance(end, Lost):
+            lost += isinstance(end, Lost)
+            if lost > LOST_RETRIES or not (isinstance(end, Lost) or (isinstance(end, Ran) and end.stopped)):
                 break
+        assert end is not None
         row = await act.record(name, "command", encode_end(end))
     end = decode_end(await act.result(row))
     if isinstance(end, Ran) and not end.stopped:

@@ -52,7 +52,12 @@ class Piece:
 
 class BuildNode:
     spec = NodeSpec(
-        "build", BuildConfig, frozenset({"ok"}), reads=(Beads, SetupPlan, SetupProfile), writes=(Beads, BeadEvidence)
+        "build",
+        BuildConfig,
+        frozenset({"ok"}),
+        reads=(Beads, SetupPlan, SetupProfile),
+        writes=(Beads, BeadEvidence),
+        place=True,
     )
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
@@ -70,7 +75,7 @@ class BuildNode:
             return await self.ground.ready(v)
 
         work = partial(self.bead, cfg, profile)
-        # One worktree, hence one bead at a time: build.parallel takes effect with a pool of worktrees.
+        # One worktree, hence one bead at a time.
         await v.pool(ready, work, key=lambda bead: f"{bead.id}@{bead.sha[:12]}", limit=1)
         left = await v.step("left", self.ground.left, v)
         if left:

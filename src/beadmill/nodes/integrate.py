@@ -41,6 +41,7 @@ class IntegrateNode:
         frozenset({"ok", "conflict"}),
         reads=(Beads, SetupPlan, SetupProfile, FinalTestReport),
         writes=(IntegrationReport,),
+        place=True,
     )
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:

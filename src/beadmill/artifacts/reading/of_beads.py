@@ -119,10 +119,14 @@ beads:
     prdRefs: [US-1-1]
     description: Add export.py with write_rows, which takes rows and a path.
     contextGuidance:
-      patterns: [Use the csv module]
-      anti_patterns: [Do not build lines by hand]
-    acceptanceCriteria: [One line per row]
-    tests: [A list of two rows gives two lines]
+      patterns:
+        - Use the csv module
+      anti_patterns:
+        - Do not build lines by hand
+    acceptanceCriteria:
+      - One line per row
+    tests:
+      - A list of two rows gives two lines
     testCommands:
       - mode: process
         program: python
@@ -132,10 +136,13 @@ beads:
     prdRefs: [US-1-1]
     description: Add a section to the README.
     contextGuidance:
-      patterns: [Short examples]
+      patterns:
+        - Short examples
       anti_patterns: []
-    acceptanceCriteria: [The README shows the command]
-    tests: [Read the section]
+    acceptanceCriteria:
+      - The README shows the command
+    tests:
+      - Read the section
     testCommands: []
     testCommandReason: Prose has no automatic test.
 """,

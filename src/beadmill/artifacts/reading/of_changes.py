@@ -14,6 +14,7 @@ from beadmill.artifacts.reading.ask import given, names, need, twice
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.replies import ChangeReply, Refined, Revised
 from beadmill.artifacts.reading.shape import Context
+from beadmill.artifacts.reading.stable_ids import restored
 from beadmill.artifacts.reading.tree import Unfit
 
 D = TypeVar("D", bound=Document)
@@ -30,33 +31,33 @@ CHANGE_ALIASES = {
 
 def refined(model: type[D], check: Check[D]) -> Callable[[Any, Context, Notes], Refined[D]]:
     def run(reply: BaseModel, context: Context, notes: Notes) -> Refined[D]:
-        document = check(_document(model, reply), context, notes)
-        return Refined(document, _changes(model, document, reply, context, notes))
+        return Refined(*_checked(model, check, reply=reply, context=context, notes=notes))
 
     return run
 
 
 def revised(model: type[D], check: Check[D]) -> Callable[[Any, Context, Notes], Revised[D]]:
     def run(reply: BaseModel, context: Context, notes: Notes) -> Revised[D]:
-        document = check(_document(model, reply), context, notes)
-        resolutions = _resolutions(getattr(reply, "gap_resolutions", ()), context)
-        return Revised(document, _changes(model, document, reply, context, notes), resolutions)
+        document, changes = _checked(model, check, reply=reply, context=context, notes=notes)
+        return Revised(document, changes, _resolutions(getattr(reply, "gap_resolutions", ()), context))
 
     return run
 
 
-def _document(model: type[D], reply: BaseModel) -> D:
-    return cast("D", model.model_construct(**{name: getattr(reply, name) for name in model.model_fields}))
-
-
-def _changes(model: type[D], document: D, reply: BaseModel, context: Context, notes: Notes) -> tuple[Change, ...]:
+def _checked(
+    model: type[D], check: Check[D], *, reply: BaseModel, context: Context, notes: Notes
+) -> tuple[D, tuple[Change, ...]]:
+    """The document with stable ids, checked, and its changes against the real difference."""
     claimed = tuple(_change(one, context, notes) for one in getattr(reply, "changes", ()))
+    document = cast("D", model.model_construct(**{name: getattr(reply, name) for name in model.model_fields}))
     before = given(context, "before", model)
     if before is None:
-        return claimed
+        return check(document, context, notes), claimed
+    document, claimed = restored(before, document, claimed=claimed, notes=notes)
+    document = check(document, context, notes)
     out, interventions = real_changes(before, document, claimed)
     notes.extend(interventions)
-    return out
+    return document, out
 
 
 def _change(reply: ChangeReply, context: Context, notes: Notes) -> Change:

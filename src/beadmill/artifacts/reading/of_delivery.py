@@ -144,8 +144,10 @@ summary: Python project, dependencies are missing.
 readiness:
   status: partial
   actions_required: true
-  evidence: [pyproject.toml names pytest]
-  gaps: [pytest is not installed]
+  evidence:
+    - pyproject.toml names pytest
+  gaps:
+    - pytest is not installed
 workspace_inputs: []
 workspace_probes:
   - id: tests-start

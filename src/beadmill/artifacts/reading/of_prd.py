@@ -76,10 +76,13 @@ PRD: Shape[Prd] = Shape(
     example="""
 product:
   problem_statement: Lists cannot leave the program.
-  target_users: [Office staff]
+  target_users:
+    - Office staff
 scope:
-  in_scope: [Export as CSV]
-  out_of_scope: [Import]
+  in_scope:
+    - Export as CSV
+  out_of_scope:
+    - Import
 technical_requirements:
   architecture_constraints: []
   data_model: []
@@ -87,18 +90,23 @@ technical_requirements:
   security_constraints: []
   performance_constraints: []
   reliability_constraints: []
-  error_handling_rules: [A row that cannot be written is named]
+  error_handling_rules:
+    - A row that cannot be written is named
   tooling_assumptions: []
 epics:
   - id: EPIC-1
     title: Export
     objective: A list can be saved as a file.
-    implementation_steps: [Add the writer, Add the command]
+    implementation_steps:
+      - Add the writer
+      - Add the command
     user_stories:
       - id: US-1-1
         title: Save a list as CSV
-        acceptance_criteria: [The file has one line per row]
-        implementation_steps: [Write rows with the csv module]
+        acceptance_criteria:
+          - The file has one line per row
+        implementation_steps:
+          - Write rows with the csv module
         verification:
           required_commands:
             - mode: process

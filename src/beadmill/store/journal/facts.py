@@ -1,4 +1,4 @@
-"""Facts for the preflight: what was approved, and whether the project has a place for one more ticket."""
+"""What was approved and spent, and the project's places for tickets that are being built."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from beadmill.settings import RunSettings
 from beadmill.store import tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import leases
+from beadmill.store.journal.moves import Wait
 
-r, g, d, ls, t = tables.runs, tables.gates, tables.decisions, tables.leases, tables.tickets
+r, g, d = tables.runs, tables.gates, tables.decisions
 KIND = "parallel_tickets"
 
 
@@ -44,20 +45,13 @@ def approved(conn: Connection, run: str, kind: str) -> str:
     return ""
 
 
-def place(tx: Tx, run: str) -> str:
-    """Takes one of the project's places. "" when the run has it, else who holds them."""
+def place(tx: Tx, run: str) -> Wait | None:
+    """Takes one of the project's ``parallel_tickets`` places, or says what to wait for. A run that has one keeps it."""
     row = tx.run(sa.select(r.c.project_id, r.c.settings, r.c.host).where(r.c.id == run)).one()
     limit = RunSettings.model_validate(row.settings).parallel_tickets
     if leases.take(tx, KIND, str(row.project_id), run, limit=limit, host=row.host):
-        return ""
-    query = (
-        sa.select(t.c.key)
-        .join(r, r.c.ticket_id == t.c.id)
-        .join(ls, ls.c.holder == r.c.id)
-        .where(ls.c.kind == KIND, ls.c.resource == str(row.project_id))
-        .order_by(t.c.key)
-    )
-    return ", ".join(x[0] for x in tx.run(query))
+        return None
+    return Wait("lease", f"{KIND}/{row.project_id}:{limit}")
 
 
 def leave(tx: Tx, run: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +15,15 @@ from beadmill.store import tables
 from beadmill.store.db import Tx
 
 r, v, w, g, t = tables.runs, tables.visits, tables.waits, tables.gates, tables.tickets
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Wait:
+    """``kind``: gate, time, lease, session, hold, stop. ``at`` only for time."""
+
+    kind: str
+    key: str
+    at: str | None = None
 
 
 def run_row(tx: Tx, run: str) -> sa.RowMapping:

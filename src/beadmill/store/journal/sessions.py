@@ -15,7 +15,7 @@ from beadmill.store import tables
 from beadmill.store.blobs import insert_ignore, put_blob
 from beadmill.store.db import Tx
 from beadmill.store.journal import leases, moves, visits
-from beadmill.store.journal.visits import Wait
+from beadmill.store.journal.moves import Wait
 
 s, r = tables.sessions, tables.runs
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -15,17 +14,9 @@ from beadmill.errors import Blocked, Superseded
 from beadmill.store import blobs, tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import facts, gates, moves, runs, tokens
+from beadmill.store.journal.moves import Wait
 
 r, v, w, s, ls = tables.runs, tables.visits, tables.waits, tables.sessions, tables.leases
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Wait:
-    """``kind``: gate, time, lease, session, hold, stop. ``at`` only for time."""
-
-    kind: str
-    key: str
-    at: str | None = None
 
 
 def ready(conn: sa.Connection, *, limit: int = 50) -> Sequence[tuple[str, int]]:
