@@ -194,6 +194,17 @@ def release_dead(tx: Tx, workers: Sequence[str] | None = None) -> int:
     return tx.run(query.values(**values)).rowcount
 
 
+def running(conn: sa.Connection, worker: str) -> Sequence[tuple[str, str]]:
+    """(visit, owner) of what this worker runs by the books."""
+    query = sa.select(v.c.id, v.c.owner).where(v.c.state == VisitState.RUNNING, v.c.worker == worker)
+    return [(row.id, row.owner) for row in conn.execute(query)]
+
+
+def release(tx: Tx, visit: str, owner: str) -> bool:
+    """An activation that ended without a word: its visit may go on."""
+    return moves.move(tx, visit, VisitState.READY, only=frozenset({VisitState.RUNNING}), owner=owner)
+
+
 def wake_due(tx: Tx) -> int:
     """Times that have come: sleeping visits become ready, gates with a countdown lapse to their choice."""
     due = [x[0] for x in tx.run(sa.select(w.c.visit_id).where(w.c.kind == "time", w.c.at <= tx.now).distinct())]
