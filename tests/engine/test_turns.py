@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from beadmill.domain.ended import Failed, Limited, Ran, Replied, SessionRef, Stopped, Why
+from beadmill.domain.ended import Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.machine import AttemptState
-from beadmill.domain.values import Access, Outcome, Usage, VisitRef
+from beadmill.domain.values import Access, Outcome, Usage
 from beadmill.engine.port import Visit
 from beadmill.errors import Invalid
-from beadmill.processes.spec import AgentTask, Batch
+from beadmill.processes.spec import AgentTask
 from beadmill.store import tables
-from beadmill.store.journal import attempts, budgets, runs
-from tests.engine.bench import ME, Bench, ManualSession, agent_task, one
+from beadmill.store.journal import attempts, budgets
+from tests.engine.bench import Bench, ManualSession, agent_task, one
 
 OK = Outcome("ok")
 
@@ -33,38 +32,17 @@ def task(session: ManualSession) -> AgentTask:
     return session.work
 
 
-async def stop_now(bench: Bench, daemon: Any) -> None:
-    for visit in await bench.write(runs.fence, "r1", actor=ME, reason="paused"):
-        await daemon.stop(VisitRef.parse(visit), "paused")
-    await bench.write(runs.resume, "r1", actor=ME)
-
-
-async def test_after_pause_now_and_resume_the_conversation_goes_on(bench: Bench) -> None:
+async def test_turns_of_one_call_share_its_working_time(bench: Bench) -> None:
     bench.node("n", asks)
-    async with bench.daemon() as daemon:
+    async with bench.daemon():
         await bench.start(one("n"))
         await bench.state("n.1", "parked")
         session = bench.sessions.one("code")
-        session.end = Stopped(session=SessionRef(session.token, "talk"), worked=timedelta(minutes=10))
-        await stop_now(bench, daemon)
+        until = bench.store.clock() + timedelta(milliseconds=400)
+        session.end = Limited(session=SessionRef(session.token), until=until, worked=timedelta(minutes=10))
         await bench.until(lambda: bench.sessions.running == ["n.1/code#0/2"])
 
-    again = task(bench.sessions.one("code"))
-    assert (again.resume, again.budget) == (SessionRef(session.token, "talk"), timedelta(minutes=50))
-
-
-async def test_after_pause_now_and_resume_the_commands_run_once_more(bench: Bench) -> None:
-    async def body(v: Visit, _: Any) -> Outcome:
-        await v.command("run", lambda: Batch((), Path("/")))
-        return OK
-
-    bench.node("n", body)
-    async with bench.daemon() as daemon:
-        await bench.start(one("n"))
-        await bench.state("n.1", "parked")
-        bench.sessions.one("run").end = Ran((), stopped=True)
-        await stop_now(bench, daemon)
-        await bench.until(lambda: bench.sessions.running == ["n.1/run#0/2"])
+    assert task(bench.sessions.one("code")).budget == timedelta(minutes=50)
 
 
 async def test_a_reset_time_that_has_passed_is_a_pause_not_a_turn_at_once(bench: Bench) -> None:

@@ -127,6 +127,17 @@ def _value(text: str) -> Any:
         return text
 
 
+def settings_of(layer: dict[str, Any], *above: str) -> str:
+    """A layer of settings as they are typed: ``build.parallel=2 council.mode=solo``."""
+    parts = [
+        settings_of(value, *above, name)
+        if isinstance(value, dict)
+        else f"{'.'.join((*above, name))}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in layer.items()
+    ]
+    return "  ".join(parts)
+
+
 def text_of(given: str) -> str:
     """``-`` reads standard input, ``@file`` a file, anything else is the text itself."""
     if given == "-":
@@ -159,12 +170,13 @@ def gate_of(client: Client, name: str) -> dict[str, Any]:
         found: dict[str, Any] = client.call("gates.show", gate=name)
         return found
     lines = client.call("gates.listing", query={"ticket": name})["items"]
-    if len(lines) != 1:
-        ids = ", ".join(line["id"] for line in lines)
+    if not lines:
+        status = client.call("tickets.show", key=name)["status"].replace("_", " ")
         raise Conflict(
-            f"{name} has {len(lines)} open gates{': ' + ids if ids else ''}",
-            code="WHICH_GATE",
-            next="name the gate by its id" if lines else f"beadmill ticket show {name}",
+            f"{name} asks nothing now: {status}", code="NO_GATE", next=f"beadmill ticket watch {name} --until-gate"
         )
+    if len(lines) > 1:
+        ids = ", ".join(line["id"] for line in lines)
+        raise Conflict(f"{name} has {len(lines)} open gates: {ids}", code="WHICH_GATE", next="name the gate by its id")
     gate: dict[str, Any] = client.call("gates.show", gate=lines[0]["id"])
     return gate

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -45,6 +46,7 @@ def _one(gate: Any) -> None:
             ("gate", gate["id"]),
             ("asks", gate["title"]),
             ("kind", gate["kind"]),
+            ("node", gate["node"]),
             ("state", gate["state"]),
             ("choices", ", ".join(gate["choices"])),
             ("lapses", f"{gate['lapse_at']} → {gate['lapse']}" if gate["lapse_at"] else ""),
@@ -54,10 +56,28 @@ def _one(gate: Any) -> None:
     )
     for shown in gate["shows"]:
         typer.echo(f"shows  {shown['kind']} version {shown['version']}: beadmill artifact show {shown['row']}")
-    if gate["detail"]:
-        typer.echo(json.dumps(gate["detail"], ensure_ascii=False, indent=2))
+    if gate["kind"] == "interview":
+        typer.echo(f"Questions: beadmill interview show {gate['ticket']}")
+    else:
+        for line in _lines(gate["detail"]):
+            typer.echo(f"  {line}")
     if gate["state"] == "open":
         typer.echo(f"Answer: {gate['answer_with']}")
+
+
+HIDDEN = ("forget", "continuable", "message")  # of a blocked gate: for the engine, or said by the title
+
+
+def _lines(detail: Any) -> Iterator[str]:
+    """What a gate says beside its documents, as indented lines; what is empty is left out."""
+    pairs = detail.items() if isinstance(detail, dict) else [("-", one) for one in detail or ()]
+    for name, value in pairs:
+        mark = name if name == "-" else f"{name.replace('_', ' ')}:"
+        if isinstance(value, (dict, list)) and value:
+            yield mark
+            yield from (f"  {line}" for line in _lines(value))
+        elif value not in (None, "", [], {}) and name not in HIDDEN:
+            yield f"{mark} {value}"
 
 
 @app.command("approve")

@@ -28,12 +28,29 @@ def _one(view: Any) -> None:
         typer.echo(f"{question['id']}  {question['question']}")
         for option in question.get("options", ()):
             typer.echo(f"      {option['id']}  {option['label']}")
-    typer.echo(f"Answer: beadmill interview answer {view['ticket']}")
+    key, example = view["ticket"], " ".join(_example(question) for question in view["questions"])
+    typer.echo(f"Answer one by one: beadmill interview answer {key}")
+    typer.echo(f"or at once:        beadmill interview answer {key} {example}")
+
+
+def _example(question: Any) -> str:
+    options = question.get("options", ())
+    return f"{question['id']}=@{options[0]['id']}" if options else f"{question['id']}='your text'"
+
+
+def _taken(view: Any) -> None:
+    """The engine asks on after the answer, so nothing of the next batch is known yet."""
+    typer.echo(f"Your answers are kept. What comes next: beadmill ticket watch {view['ticket']} --until-gate")
 
 
 def _etag(view: Any, given: str) -> str:
     if view["gate"] is None:
-        raise Conflict(f"no question of {view['ticket']} waits", code="NO_QUESTIONS", kept="your input")
+        raise Conflict(
+            f"no question of {view['ticket']} waits",
+            code="NO_QUESTIONS",
+            kept="your input",
+            next=f"beadmill ticket show {view['ticket']}",
+        )
     etag: str = given or view["gate"]["etag"]
     return etag
 
@@ -54,7 +71,7 @@ def answer(
     tag = _etag(view, etag)
     given = _given(view, answers or [], skip_ or [], file)
     body = {"answers": given}
-    show(client.call("interviews.answer", key=key, etag=tag, body=body), as_json=as_json, text=_one)
+    show(client.call("interviews.answer", key=key, etag=tag, body=body), as_json=as_json, text=_taken)
 
 
 def _given(view: Any, answers: list[str], skips: list[str], file: str) -> dict[str, Any]:
@@ -108,7 +125,7 @@ def skip(
     client = api()
     tag = _waiting(client, key, etag)
     body = {"questions": questions or [], "reason": reason}
-    show(client.call("interviews.skip", key=key, etag=tag, body=body), as_json=as_json, text=_one)
+    show(client.call("interviews.skip", key=key, etag=tag, body=body), as_json=as_json, text=_taken)
 
 
 @app.command("skip-all")
@@ -117,7 +134,7 @@ def skip_all(key: str, reason: str = "", etag: Etag = "", as_json: AsJson = Fals
     client = api()
     tag = _waiting(client, key, etag)
     answer_ = client.call("interviews.skip_all", key=key, etag=tag, body={"reason": reason})
-    show(answer_, as_json=as_json, text=_one)
+    show(answer_, as_json=as_json, text=_taken)
 
 
 def _waiting(client: Client, key: str, given: str) -> str:

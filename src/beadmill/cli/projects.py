@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, api, fields, group, overrides, show, table
+from beadmill.cli.common import AsJson, api, fields, group, overrides, settings_of, show, table
 
 app = group("Repositories that Beadmill works on.")
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
@@ -60,7 +60,7 @@ def _one(answer: Any) -> None:
             ("base", repository.get("base")),
             ("forge", repository.get("forge")),
             ("tickets", answer["tickets"]),
-            ("settings", answer["overrides"]),
+            ("settings", settings_of(answer["overrides"])),
         ]
     )
     for problem in repository.get("problems", ()):

@@ -47,8 +47,13 @@ def _one(run: Any) -> None:
             ("branch", run["work"].get("branch")),
         ]
     )
-    rows = [(v["id"].partition("/")[2], v["state"], v["phase"], v["outcome"], v["note"]) for v in run["visits"]]
+    rows = [
+        (v["id"].partition("/")[2], v["state"], v["phase"], v["outcome"], v["note"] or v["comment"])
+        for v in run["visits"]
+    ]
     table(("VISIT", "STATE", "PHASE", "OUTCOME", "NOTE"), rows, empty="no visit yet")
+    if run["hold"] != "none":
+        typer.echo(f"Held ({run['hold']}). Go on: beadmill run resume {run['id']}")
     for gate in run["gates"]:
         typer.echo(f"Waits for you: {gate['title']}\n  {gate['answer_with']}")
 

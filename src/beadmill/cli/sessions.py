@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -44,12 +45,15 @@ def _one(session: Any) -> None:
             ("task", session["template"]),
             ("about", session["subject"]),
             ("end", session["end"] or "running"),
+            ("said", (session["result"] or {}).get("message")),
             ("tokens", session["tokens"]),
             ("time", f"{session['seconds']:.1f} s"),
         ]
     )
     for part in session["ledger"]:
-        typer.echo(f"  given  {json.dumps(part, ensure_ascii=False)}")
+        left_out = "  left out: over the budget" if part["dropped"] else ""
+        typer.echo(f"  given  {part['name']}  {part['tokens']} tokens  {part['sha256'][:12]}{left_out}")
+    typer.echo(f"Its events: beadmill session log {quote(session['token'])}")
 
 
 @app.command("log")
@@ -75,5 +79,5 @@ def _line(line: str, *, as_json: bool) -> None:
         return
     event = json.loads(line)
     data = event.get("data", {})
-    said = data.get("text") or data.get("message") or data.get("command") or data.get("name") or ""
+    said = data.get("text") or data.get("message") or data.get("command") or data.get("name") or data.get("type") or ""
     typer.echo(f"{str(event.get('at', ''))[11:19]}  {event.get('kind', ''):<12}  {said}".rstrip())

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, Most, api, fields, group, money, overrides, show, table, text_of
+from beadmill.cli.common import AsJson, Most, api, fields, group, money, overrides, settings_of, show, table, text_of
 
 app = group("Work items: from a draft to a merged change.")
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
@@ -84,7 +84,7 @@ def _one(ticket: Any) -> None:
             ("run", ticket["run"]),
             ("beads", _beads(ticket["beads"])),
             ("spent", money(ticket["spend"])),
-            ("settings", ticket["overrides"]),
+            ("settings", settings_of(ticket["overrides"])),
         ]
     )
     if ticket["description"]:
@@ -97,10 +97,22 @@ def _one(ticket: Any) -> None:
 
 def _run(run: Any) -> None:
     typer.echo()
-    rows = [(n["title"], n["state"], n["visits"] or "", n["outcome"], money(n["spend"])) for n in run["nodes"]]
+    asking = {gate["node"] for gate in run["gates"]}
+    rows = [
+        (
+            n["title"],
+            "asks you" if n["id"] in asking else n["state"],
+            n["visits"] or "",
+            n["outcome"],
+            money(n["spend"]),
+        )
+        for n in run["nodes"]
+    ]
     table(("NODE", "STATE", "VISITS", "OUTCOME", "SPENT"), rows, empty="no nodes")
     if run["change"]:
         typer.echo(f"\nChange {run['change']['number']}: {run['change']['state']} {run['change']['url']}".rstrip())
+    if run["hold"] != "none":
+        typer.echo(f"\nHeld ({run['hold']}). Go on: beadmill run resume {run['id']}")
     for gate in run["gates"]:
         typer.echo(f"\nWaits for you: {gate['title']}\n  {gate['answer_with']}")
 

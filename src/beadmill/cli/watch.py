@@ -20,6 +20,8 @@ from beadmill.errors import BeadmillError, Unavailable
 
 ENDS: Final = {"completed": 0, "canceled": 1}
 NEEDS_A_PERSON: Final = 5
+HELD: Final = "held"  # beside gate ids in what was said already
+QUIET: Final = ("gate", "token", "node", "n")  # of an event: ids, and what its place says already
 TICK: Final = 1.0  # seconds between two pictures when nothing happens
 AWAY: Final = 1.0  # seconds before the daemon is looked for again
 MARKS: Final = {
@@ -82,7 +84,7 @@ class Feed:
 
 
 def watch(client: Client, key: str, *, as_json: bool, until_gate: bool) -> int:
-    """Until the ticket ends: 0 completed, 1 canceled; 5 when ``until_gate`` and a person is needed."""
+    """Until the ticket ends: 0 completed, 1 canceled; 5 when ``until_gate`` and a person is needed or it is held."""
     ticket = client.call("tickets.show", key=key)
     seq = ticket["current"]["seq"] if ticket["current"] else client.call("status.show")["seq"]
     feed = Feed(client, key, str(seq))
@@ -98,7 +100,7 @@ def watch(client: Client, key: str, *, as_json: bool, until_gate: bool) -> int:
 def _over(ticket: Any, until_gate: bool) -> int | None:
     if ticket["state"] in ENDS:
         return ENDS[ticket["state"]]
-    return NEEDS_A_PERSON if until_gate and ticket["waits"] else None
+    return NEEDS_A_PERSON if until_gate and (ticket["waits"] or ticket["hold"] != "none") else None
 
 
 def _fresh(feed: Feed) -> Any:
@@ -130,11 +132,19 @@ def _say_event(event: Event, as_json: bool) -> None:
     elif event.kind != "reset":
         data = event.data
         at = (data["visit"] or data["run"] or "").partition("/")[2]
-        about = " ".join(f"{k}={v}" for k, v in data["data"].items() if isinstance(v, (str, int)) and k != "gate")
+        about = " ".join(
+            f"{k}={v}" for k, v in data["data"].items() if v != "" and isinstance(v, (str, int)) and k not in QUIET
+        )
         typer.echo(f"{data['at'][11:19]}  {event.kind:<18}  {at}  {about}".rstrip())
 
 
 def _say_gates(ticket: Any, asked: set[str], as_json: bool) -> None:
+    if ticket["hold"] == "none":
+        asked.discard(HELD)
+    elif HELD not in asked:
+        asked.add(HELD)
+        if not as_json:
+            typer.echo(_held(ticket))
     for gate in _gates(ticket):
         if gate["id"] not in asked:
             asked.add(gate["id"])
@@ -145,6 +155,10 @@ def _say_gates(ticket: Any, asked: set[str], as_json: bool) -> None:
 def _say_end(ticket: Any, as_json: bool) -> None:
     if not as_json:
         typer.echo(f"{ticket['key']}: {ticket['status'].replace('_', ' ')}, {money(ticket['spend'])}")
+
+
+def _held(ticket: Any) -> str:
+    return f"HELD ({ticket['hold']}): nothing new starts\n  beadmill run resume {ticket['run']}"
 
 
 def _gates(ticket: Any) -> list[Any]:
@@ -178,7 +192,7 @@ def _picture(ticket: Any, *, away: bool) -> Any:
     if ticket["beads"]["total"]:
         facts.append(f"beads {ticket['beads']['done']}/{ticket['beads']['total']} {_bar(ticket['beads'])}")
     if ticket["hold"] != "none":
-        facts.append(f"held: {ticket['hold']}")
+        facts.append(f"held ({ticket['hold']}): beadmill run resume {ticket['run']}")
     parts: list[Any] = [head, Text("  ".join(facts)), Text(), *_rail(ticket)]
     for gate in _gates(ticket):
         parts += [Text(), Text(f"Waits for you: {gate['title']}", "bold yellow"), Text(f"  {gate['answer_with']}")]

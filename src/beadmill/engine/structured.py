@@ -15,7 +15,7 @@ from beadmill.artifacts.reading.shape import Reading, Shape
 from beadmill.artifacts.reply import RAW_KEPT, RawReply, Reply
 from beadmill.briefs import Briefs
 from beadmill.domain.ended import Failed, Replied, Why
-from beadmill.domain.values import SYSTEM, Brief
+from beadmill.domain.values import SYSTEM, ArtifactRef, Brief
 from beadmill.engine.port import Visit
 from beadmill.errors import Blocked, TurnFailed
 from beadmill.processes.spec import AgentTask
@@ -127,8 +127,8 @@ async def structured(
             return Structured(reading.value, reply, _noted(raw, reading.interventions), worked)
         anew = fresh or reading.failure in _ANEW or not reply.session.conversation
         repair = None if anew else (reply, reading.error)
-    await _keep(here, shape.name, raw, ())
-    raise _spent(here.scope, shape.name, raw)
+    kept = await _keep(here, shape.name, raw, ())
+    raise _spent(here.scope, shape.name, raw, kept)
 
 
 def _judged(reading: Reading[T], check: Callable[[T], str] | None) -> Reading[T]:
@@ -166,20 +166,20 @@ def _noted(raw: list[RawReply], interventions: tuple[Intervention, ...]) -> tupl
     return (*again, *interventions)
 
 
-async def _keep(v: Visit, shape: str, raw: list[RawReply], interventions: tuple[Intervention, ...]) -> None:
+async def _keep(v: Visit, shape: str, raw: list[RawReply], interventions: tuple[Intervention, ...]) -> ArtifactRef:
     accepted = raw[-1].outcome == "accepted"
     notes = _noted(raw, interventions)
     doc = Reply(name=v.scope, shape=shape, accepted=accepted, attempts=tuple(raw), interventions=notes)
-    await v.put(doc, by=SYSTEM)
+    return await v.put(doc, by=SYSTEM)
 
 
-def _spent(scope: str, shape: str, raw: list[RawReply]) -> Blocked:
+def _spent(scope: str, shape: str, raw: list[RawReply], kept: ArtifactRef) -> Blocked:
     why = raw[-1].error or raw[-1].failure
     return Blocked(
         "AGENT_OUTPUT_INVALID",
         f"no usable {shape} after {len(raw)} {'reply' if len(raw) == 1 else 'replies'}: {why}",
         forget=(scope,),
         details={"shape": shape, "attempts": [{"failure": r.failure, "error": r.error} for r in raw]},
-        kept="every raw reply",
+        kept=f"every raw reply: beadmill artifact show {kept.row}",
         next="retry asks again in a fresh session",
     )

@@ -30,6 +30,7 @@ from beadmill.store.journal.visits import set_phase
 
 W = TypeVar("W", AgentTask, Batch)
 LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often
+DIRTY = (Access.WRITE, Access.ONLINE)  # a session that was cut off may have left a tree half changed
 MOST_STOPS = 10  # of one call; an adapter that always says "stopped" must not go round for ever
 LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of time
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
@@ -54,7 +55,7 @@ async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *,
 
 
 async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -> Ended:
-    """All turns share the task's working time; a stop of ours (pause --now) is followed by one more turn."""
+    """All turns share the task's working time."""
     resume, brief = await _continued(act, name), None
     lost = stops = 0
     worked = timedelta()
@@ -68,24 +69,29 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
         elif isinstance(end, Limited):
             await sleep(act, f"{name}/limit-{turn}", _until(act, end, turn))
             resume = end.session if end.session.conversation else resume
-        elif isinstance(end, Stopped) and stops < MOST_STOPS and _goes_on(end):
-            stops += 1
-            resume = end.session if end.session.conversation else resume
+        elif isinstance(end, (Lost, Stopped)) and (_never_began(end) or make().access not in DIRTY):
+            lost += isinstance(end, Lost)  # a stop was ours (pause --now): it does not count as lost
+            stops += isinstance(end, Stopped)
+            if lost > LOST_RETRIES:
+                return _lost(act, name, turn)
+            if stops > MOST_STOPS:
+                assert isinstance(end, Stopped)
+                return end
         elif isinstance(end, Lost):
-            lost += 1
-            if lost > LOST_RETRIES or make().access in (Access.WRITE, Access.ONLINE):
-                token = f"{act.key(name)}/{turn}"
-                return Failed(session=SessionRef(token), why=Why.LOST, message="The session was lost: its runner died")
-            continue
+            return _lost(act, name, turn)
         else:
             assert not isinstance(end, Ran)
             return replace(end, worked=worked + end.worked)
-        worked += end.worked
+        worked += timedelta() if isinstance(end, Lost) else end.worked
 
 
-def _goes_on(end: Stopped) -> bool:
-    """It can be resumed, or it never did anything: no tree is left half changed without its conversation."""
-    return bool(end.session.conversation) or not end.worked
+def _never_began(end: Lost | Stopped) -> bool:
+    return isinstance(end, Stopped) and not end.worked
+
+
+def _lost(act: Activation, name: str, turn: int) -> Failed:
+    session = SessionRef(f"{act.key(name)}/{turn}")
+    return Failed(session=session, why=Why.LOST, message="The session was lost: its runner died")
 
 
 def _task(
@@ -171,6 +177,14 @@ CODES = {
 }
 
 
+NEXT = {
+    Why.AUTH: "sign in to the agent, then retry",
+    Why.MISSING: "beadmill agent list says how to install it, then retry",
+    Why.QUOTA: "retry when the provider lets you again",
+    Why.BAD_MODEL: "beadmill agent probe lists its models; a new run takes new settings",
+}
+
+
 def _failed(end: Replied | Lapsed | Stopped | Failed, forget: str) -> TurnFailed:
     if isinstance(end, Failed):
         code, message = CODES.get(end.why, "AGENT_FAILED"), end.message or f"The agent failed: {end.why}"
@@ -180,8 +194,15 @@ def _failed(end: Replied | Lapsed | Stopped | Failed, forget: str) -> TurnFailed
     else:
         code, message = "AGENT_STOPPED", "The agent was stopped"
     continuable = isinstance(end, Failed) and end.continuable
+    go_on = "retry asks again in a fresh session" + ("; continue resumes this one" if continuable else "")
     return TurnFailed(
-        code, message, end=end, forget=(forget,), continuable=continuable, kept="everything recorded before this turn"
+        code,
+        message,
+        end=end,
+        forget=(forget,),
+        continuable=continuable,
+        kept="everything recorded before this turn",
+        next=NEXT.get(end.why, go_on) if isinstance(end, Failed) else go_on,
     )
 
 

@@ -42,12 +42,17 @@ async def ground(v: Visit, cfg: CouncilConfig, briefs: Briefs) -> Ground:
     place = await v.get(ScanReport)
     files = await v.get(RelevantFiles)
     table = Table.of(v, briefs, Path(place.tree), solo=cfg.mode == "solo")
-    return Ground(table, (ticket_part(v.work), part("relevant_files", files)))
+    return Ground(table, (ticket_part(v.work, asked=v.comment), part("relevant_files", files)))
 
 
-def ticket_part(work: Work) -> PartText:
+def ticket_part(work: Work, *, asked: str = "") -> PartText:
+    """``asked`` is what a person wrote when they sent the run back here."""
     lines = [f"Key: {work.key}", f"Title: {work.title}"]
-    for title, text in (("Description", work.description), ("Acceptance", work.acceptance)):
+    for title, text in (
+        ("Description", work.description),
+        ("Acceptance", work.acceptance),
+        ("Asked for when an earlier version was sent back", asked),
+    ):
         if text.strip():
             lines += ["", f"{title}:", text.strip()]
     return PartText("ticket_details", "\n".join(lines))

@@ -164,3 +164,18 @@ def _complete(gate: views.GateView, given: Mapping[str, Any]) -> None:
             kept="your input",
             next="answer or skip every question of the batch",
         )
+    for question in _questions(gate):
+        _options(question, given[question["id"]])
+
+
+def _options(question: Json, given: Mapping[str, Any]) -> None:
+    known = [option["id"] for option in question.get("options", ())]
+    wrong = [chosen for chosen in given.get("selected_option_ids", ()) if chosen not in known]
+    if wrong:
+        raise Invalid(
+            f"{question['id']} has no option {', '.join(wrong)}",
+            code="OPTION",
+            details={"unknown": wrong, "options": known},
+            kept="your input",
+            next=f"its options: {', '.join(known)}" if known else "answer it with text",
+        )

@@ -254,7 +254,7 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
     settings = _settings(ports, conn, row)
     sop = sops.find(conn, row.sop)
     library.checked(sop.body, name=sop.name, specs=ports.kinds)
-    _check_seats(ports, settings, {node.kind for node in sop.sop.graph.nodes.values()})
+    _check_seats(ports, settings, {node.kind for node in sop.sop.graph.nodes.values()}, project=row.short)
     count = conn.execute(
         sa.select(sa.func.count()).select_from(t.runs).where(t.runs.c.ticket_id == row.id)
     ).scalar_one()
@@ -302,7 +302,7 @@ ASKING = COUNCILS | {
 }  # node kinds that ask an agent
 
 
-def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
+def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str], *, project: str) -> None:
     """A council needs two seats unless it is solo; whatever asks an agent needs one."""
     seats = settings.council.seats
     if not kinds & ASKING:
@@ -314,7 +314,8 @@ def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str]) -> None:
             code="SEATS",
             details={"seats": len(seats), "needed": needed, "mode": settings.council.mode},
             kept="the ticket stays a draft",
-            next="set council.seats (for example codex/gpt-5/high), or council.mode: solo with one seat",
+            next=f"""beadmill project set {project} council.seats='["codex/gpt-5/high", "codex/gpt-5-mini"]'; """
+            "with council.mode=solo one seat is enough",
         )
     known = set(ports.agents.names())
     wanted = [seat.agent for seat in seats] + ([settings.implementer.agent] if settings.implementer else [])

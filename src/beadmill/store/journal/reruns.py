@@ -56,7 +56,9 @@ def refuse(conn: Connection, run: str, graph: Graph, target: str) -> None:
     if state is None:
         raise NotFound(f"There is no run {run}", code="RUN_NOT_FOUND")
     if target not in graph.nodes:
-        raise NotFound(f"The SOP has no node {target}", code="NODE_NOT_FOUND")
+        raise NotFound(
+            f"The SOP has no node {target}", code="NODE_NOT_FOUND", next=f"its nodes: {', '.join(graph.nodes)}"
+        )
     if state == RunState.ACTIVE:
         raise Conflict("The run is still going on", code="RUN_ACTIVE", next="send it back, or cancel it first")
     if state == RunState.SUPERSEDED:

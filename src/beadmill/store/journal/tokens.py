@@ -97,10 +97,18 @@ def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor:
     if row["state"] != "active":
         raise Conflict(f"The run has ended: {row['state']}", code="RUN_ENDED", next="rerun it from that node")
     if node not in graph.nodes:
-        raise NotFound(f"The SOP has no node {node}", code="NODE_NOT_FOUND")
+        raise NotFound(
+            f"The SOP has no node {node}", code="NODE_NOT_FOUND", next=f"its nodes: {', '.join(graph.nodes)}"
+        )
     history = past(tx.conn, run)
     if not any(p.node == node for p in history):
-        raise Conflict(f"{node} was not reached yet", code="NODE_NOT_REACHED")
+        reached = [name for name in graph.nodes if any(p.node == name for p in history)]
+        raise Conflict(
+            f"{node} was not reached yet",
+            code="NODE_NOT_REACHED",
+            kept="nothing was changed",
+            next=f"reached so far: {', '.join(reached)}",
+        )
     if sealed := flow.sealed_by(graph, history, node):
         raise Refused(
             f"The run has passed {sealed}: it no longer goes back to {node}",

@@ -56,7 +56,7 @@ def park(tx: Tx, visit: str, owner: str, waits: Iterable[Wait], *, phase: Phase 
         tx, visit, VisitState.PARKED, owner=owner, wake_at=min((x.at for x in wanted if x.at is not None), default=None)
     )
     run = run_of(tx, visit)
-    if phase is Phase.WAITING_PR_REVIEW:
+    if tx.run(sa.select(v.c.phase).where(v.c.id == visit)).scalar() == Phase.WAITING_PR_REVIEW:
         facts.leave(tx, run)
     for one in wanted:
         tx.run(sa.insert(w).values(visit_id=visit, kind=one.kind, key=one.key, at=one.at))
