@@ -212,6 +212,11 @@ def rebind(tx: Tx, gate: str, old: ArtifactRef, new: ArtifactRef, *, actor: Acto
     return etag
 
 
+def withdraw(tx: Tx, visit: str) -> None:
+    """Nobody waits for an answer any more."""
+    tx.run(sa.update(g).where(g.c.visit_id == visit, g.c.state == "open").values(state="withdrawn"))
+
+
 def lapse_due(tx: Tx) -> int:
     """Open gates whose countdown is over take their lapse choice."""
     due = tx.run(sa.select(g.c.id, g.c.lapse).where(g.c.state == "open", g.c.lapse_at <= tx.now)).all()

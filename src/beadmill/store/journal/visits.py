@@ -103,6 +103,7 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
         wake_at=None,
     )
     tx.run(sa.delete(w).where(w.c.visit_id == visit))
+    gates.withdraw(tx, visit)
     ticket = moves.ticket_key(tx, row.run_id)
     tx.emit(
         Event("visit.done", {"node": row.node, "n": row.n, "outcome": outcome.edge}),
@@ -119,21 +120,23 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
             for one in found.start:
                 blobs.hand_on(tx, outcome.made, to=tokens.visit_id(row.run_id, (one.node, one.n)))
         if found.ended:
-            runs.end(tx, row.run_id, RunState.CLOSED if outcome.edge == "closed" else RunState.COMPLETED, actor=SYSTEM)
+            closed = any(p.outcome == "closed" for p in tokens.past(tx.conn, row.run_id) if p.state.counts)
+            runs.end(tx, row.run_id, RunState.CLOSED if closed else RunState.COMPLETED, actor=SYSTEM)
     moves.project(tx, row.run_id)
 
 
 def _exhausted(tx: Tx, visit: str, target: str, limit: int) -> None:
     """The way back is used up: the visit stays open behind a blocked gate instead of ending in a dead end."""
-    tx.run(sa.update(v).where(v.c.id == visit).values(state=VisitState.PARKED, outcome=None, ended=None))
+    tx.run(sa.update(v).where(v.c.id == visit).values(state=VisitState.PARKED, outcome=None, ended=None, made=[]))
     block_gate(
         tx,
         visit,
         Blocked(
             "REWORK_LIMIT_REACHED",
             f"The way back to {target} is used up: it gives up after {limit} visits",
+            forget=("",),
             kept="everything that was made",
-            next=f"look at the reasons, then send back to {target} once more, or cancel",
+            next=f"retry does this stage again; or send back to {target} once more, or cancel",
         ),
     )
 
