@@ -57,7 +57,7 @@ class ManualSession:
 
     async def stop(self, reason: str) -> None:
         if self.end is None:
-            self.end = Stopped(session=SessionRef(self.token))
+            self.end = Stopped(session=SessionRef(self.token), worked=timedelta(seconds=1))
 
 
 class ManualSessions:
@@ -200,17 +200,17 @@ class Bench:
         return [k for k in found if k.startswith(kinds)]
 
     def gate(self, part: str = "") -> sa.RowMapping:
-        """The one open gate whose id contains ``part``."""
+        """An open gate whose id contains ``part``."""
         g = tables.gates
         found = self.store.read_now(lambda conn: conn.execute(sa.select(g).where(g.c.state == "open")).mappings().all())
-        (row,) = [r for r in found if part in r["id"]]
-        return row
+        return next(r for r in found if part in r["id"])
 
     async def gate_open(self, part: str = "") -> sa.RowMapping:
         g = tables.gates
         query = sa.select(sa.func.count()).select_from(g).where(g.c.state == "open", g.c.id.contains(part))
         await self.until(lambda: self.scalar(query) == 1)
-        await self.state(self.gate(part)["visit_id"].split("/")[1], "parked")
+        run, visit = self.gate(part)["visit_id"].split("/")
+        await self.until(lambda: self.visit(visit, run) == "parked")
         return self.gate(part)
 
     async def answer(self, part: str, choice: str, **more: Any) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from beadmill.domain.ended import Failed, Lost, SessionRef, Why
+from beadmill.domain.ended import Failed, Lost, Ran, SessionRef, Why, fails_the_try
+from beadmill.domain.machine import Phase
 from beadmill.domain.values import Access, GateKind, GateRequest, Outcome, VisitRef
+from beadmill.engine.dispatch import Dispatcher
 from beadmill.engine.port import Visit
-from beadmill.errors import Blocked, Conflict, Missing, Stale, Superseded
+from beadmill.errors import Blocked, Conflict, Missing, Stale, Superseded, TurnFailed
+from beadmill.processes.spec import Batch
 from beadmill.store import tables
 from beadmill.store.journal import gates, moves, runs, steps, visits
 from tests.engine.bench import ME, Bench, agent_task, chain, one
@@ -638,3 +643,94 @@ async def test_an_activation_that_lost_its_visit_starts_no_further_item(bench: B
         await bench.gate_open()
 
     assert bench.calls == ["first"]
+
+
+async def test_a_run_waits_for_a_place_of_its_project_and_gets_it_when_another_ends(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.ask("go", approve())
+        return OK
+
+    bench.node("n", body)
+    bench.nodes["n"].spec = replace(bench.nodes["n"].spec, place=True)
+    async with bench.daemon():
+        await bench.start(one("n"), "r1", parallel_tickets=1)
+        await bench.gate_open("r1")
+        await bench.start(one("n"), "r2", parallel_tickets=1)
+        await bench.until(lambda: bench.visit("n.1", "r2") == "parked")
+        gates_before = bench.events("gate.")
+        await bench.answer("r1", "yes")
+        await bench.gate_open("r2")
+
+    assert (gates_before, bench.run_state("r1")) == (["gate.opened"], "completed")
+
+
+async def stopped_at_once(bench: Bench, daemon: Dispatcher) -> None:
+    for visit in await bench.write(runs.fence, "r1", actor=ME):
+        await daemon.stop(VisitRef.parse(visit), "pause --now")
+
+
+async def test_after_a_pause_now_a_reading_session_starts_again_on_resume(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.agent("read", agent_task)
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon() as daemon:
+        await bench.start(one("n"))
+        await bench.state("n.1", "parked")
+        await stopped_at_once(bench, daemon)
+        stopped = bench.sessions.running
+        await bench.write(runs.resume, "r1", actor=ME)
+        await bench.until(lambda: bench.sessions.running == ["n.1/read#0/2"])
+
+    assert stopped == []
+
+
+async def test_after_a_pause_now_commands_run_again_on_resume(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.command("check", lambda: Batch((), Path("/")))
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon() as daemon:
+        await bench.start(one("n"))
+        await bench.state("n.1", "parked")
+        bench.sessions.one("check").end = Ran((), stopped=True)
+        await stopped_at_once(bench, daemon)
+        await bench.write(runs.resume, "r1", actor=ME)
+        await bench.until(lambda: bench.sessions.running == ["n.1/check#0/2"])
+
+
+async def test_after_a_pause_now_a_writing_session_has_failed_its_try(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        try:
+            await v.agent("code", lambda: agent_task(Access.WRITE))
+        except TurnFailed as failed:
+            return Outcome("ok", note=f"{failed.code} {fails_the_try(failed.end)}")
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon() as daemon:
+        await bench.start(one("n"))
+        await bench.state("n.1", "parked")
+        await stopped_at_once(bench, daemon)
+        await bench.write(runs.resume, "r1", actor=ME)
+        await bench.until(lambda: bench.run_state() == "completed")
+
+    assert bench.scalar(sa.select(tables.visits.c.note)) == "AGENT_STOPPED True"
+
+
+async def test_a_run_that_waits_in_its_review_gives_its_place_back(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.phase(Phase.CODING)
+        await v.step("work", bench.act, "work")
+        await v.phase(Phase.WAITING_PR_REVIEW)
+        await v.ask("merge", approve())
+        return OK
+
+    bench.node("n", body)
+    bench.nodes["n"].spec = replace(bench.nodes["n"].spec, place=True)
+    async with bench.daemon():
+        await bench.start(one("n"), "r1", parallel_tickets=1)
+        await bench.start(one("n"), "r2", parallel_tickets=1)
+        await bench.until(lambda: len(bench.calls) == 2)

@@ -196,7 +196,7 @@ async def test_a_ready_run_passes_its_preflight(bench: Bench) -> None:
     assert {check.name: check.result for check in report.checks} == {
         "agent scripted/a": "pass", "agent scripted/b": "pass", "sandbox host": "warning",
         "beads and their graph": "pass", "approval of the beads": "pass", "worktree": "pass", "clean worktree": "pass",
-        "base branch": "pass", "git identity": "pass", "forge local": "pass", "place of the project": "pass",
+        "base branch": "pass", "git identity": "pass", "forge local": "pass",
     }  # fmt: skip
 
 

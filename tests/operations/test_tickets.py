@@ -69,7 +69,7 @@ async def test_a_council_needs_two_seats_of_known_agents_unless_it_is_solo(ports
     for council in ({"seats": ["scripted/a"]}, {"seats": ["scripted/a"], "mode": "solo"}, {"seats": ["a", "a"]}):
         settings = ports.settings.defaults.overlaid({"council": council})
         try:
-            tickets._check_seats(ports, settings, {"interview"})
+            tickets._check_seats(ports, settings, {"interview"}, project="API")
             found.append("ok")
         except Invalid as refused:
             found.append(refused.code)

@@ -13,7 +13,7 @@ from ruamel.yaml.comments import CommentedMap
 
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.prd import Prd
-from beadmill.domain.sop import Edge, KindSpec, NodeDef
+from beadmill.domain.sop import Edge, KindSpec, NodeDef, lint
 from beadmill.engine.port import NodeSpec
 from beadmill.errors import Invalid
 from beadmill.sops import checked, dump, edit, kind_specs, load
@@ -98,11 +98,7 @@ def test_text_that_is_not_the_yaml_of_an_sop_says_where(text: str, expected: tup
         ("id: two", "id: Two", (8, 5, "nodes.1.id: String should match pattern '^[a-z][a-z0-9_-]{0,63}$'")),
         ("seals: true", "sealed: true", (12, 5, "nodes.1.sealed: Extra inputs are not permitted")),
         ("max_visits: 3", "max_visits: three", (17, 53, "edges.1.max_visits: Input should be a valid integer")),
-        (
-            "join: all",
-            "timeout: 5m",
-            (8, 5, "nodes.1: timeout: part of the node format, but this release does not act on it"),
-        ),
+        ("join: all", "timeout: 5m", (11, 5, "nodes.1.timeout: Input should be a valid number")),
         ("ends: [ok]", "ends: !list [ok]", (1, 1, "!list is not a plain value")),
         (
             "  # the first\n  - id: one",
@@ -116,6 +112,30 @@ def test_text_that_is_not_the_yaml_of_an_sop_says_where(text: str, expected: tup
 def test_a_wrong_shape_says_where(old: str, new: str, expected: tuple[int, int, str]) -> None:
     assert old in SMALL
     assert refused(SMALL.replace(old, new)) == expected
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "inputs: [{name: report, from: one.report}]",
+        "outputs: [{name: report, kind: file, path: report.md}]",
+        "when: ticket.priority < 3",
+        "timeout: 300",
+        "retries: {max: 2, backoff: 5}",
+        "on_failure: {goto: one, max_visits: 2}",
+        "concurrency: browser",
+        "env: {LANG: C}",
+        "secrets: [TOKEN]",
+        "notify: [team]",
+    ],
+)
+def test_a_field_of_the_format_that_nothing_acts_on_yet_is_read_and_refused_never_ignored(field: str) -> None:
+    sop = load(SMALL.replace("join: all", field), name="mine")
+
+    found = [p for p in lint(sop.graph, {}) if p.code == "not_acted_on"]
+    assert [(p.node, p.line, p.message) for p in found] == [
+        ("two", 8, f"node 'two': this release does not act on {field.partition(':')[0]!r}; take it out")
+    ]
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_parsed() -> None:

@@ -42,6 +42,7 @@ class NodeDef:
     title: str = ""
     ends: tuple[str, ...] = ()
     seals: bool = False
+    not_acted_on: tuple[str, ...] = ()  # fields of the node format that are set and that this release does not know
     line: int = field(default=0, compare=False)
     column: int = field(default=0, compare=False)
 
@@ -137,6 +138,8 @@ def _nodes(graph: Graph, specs: Mapping[str, KindSpec]) -> Iterator[Problem]:
         if node.kind not in specs:
             known = ", ".join(sorted(specs))
             yield _at("unknown_kind", node, f"node {node.id!r}: there is no kind {node.kind!r}; known: {known}")
+        for name in node.not_acted_on:
+            yield _at("not_acted_on", node, f"node {node.id!r}: this release does not act on {name!r}; take it out")
 
 
 def _edges(graph: Graph) -> Iterator[Problem]:

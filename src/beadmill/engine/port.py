@@ -30,6 +30,7 @@ class NodeSpec:
     outcomes: frozenset[str]
     reads: tuple[type[Document], ...] = ()
     writes: tuple[type[Document], ...] = ()
+    place: bool = False  # works only while its run holds one of the project's parallel_tickets places
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,12 @@ class Piece:
 
 class BuildNode:
     spec = NodeSpec(
-        "build", BuildConfig, frozenset({"ok"}), reads=(Beads, SetupPlan, SetupProfile), writes=(Beads, BeadEvidence)
+        "build",
+        BuildConfig,
+        frozenset({"ok"}),
+        reads=(Beads, SetupPlan, SetupProfile),
+        writes=(Beads, BeadEvidence),
+        place=True,
     )
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
@@ -74,7 +79,11 @@ class BuildNode:
         await v.pool(ready, work, key=lambda bead: f"{bead.id}@{bead.sha[:12]}", limit=1)
         left = await v.step("left", self.ground.left, v)
         if left:
-            raise Blocked("BEADS_NOT_RUNNABLE", f"no bead can be started, yet these are not done: {', '.join(left)}")
+            raise Blocked(
+                "BEADS_NOT_RUNNABLE",
+                f"no bead can be started, yet these are not done: {', '.join(left)}",
+                forget=("left",),
+            )
         return Outcome("ok")
 
     async def _asked_for(self, v: Visit) -> None:

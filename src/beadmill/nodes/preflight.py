@@ -36,7 +36,7 @@ class Found:
 
 
 class PreflightNode:
-    spec = NodeSpec("preflight", NoConfig, frozenset({"ok"}), reads=(Beads,), writes=(PreflightReport,))
+    spec = NodeSpec("preflight", NoConfig, frozenset({"ok"}), reads=(Beads,), writes=(PreflightReport,), place=True)
 
     def __init__(
         self,
@@ -80,8 +80,6 @@ class PreflightNode:
         found += await self._plan(v)
         found += await self._tree(v.work)
         found.append(await self._forge(v.work))
-        holders = await self.facts.place(v.ref.run)
-        found.append(_found("place of the project", "limits", holders, "wait until one of them ends, then retry"))
         return tuple(found)
 
     async def _agent(self, one: Seat) -> Found:

@@ -31,7 +31,12 @@ from beadmill.workspaces.worktrees import Tree, Worktrees
 
 class SetupNode:
     spec = NodeSpec(
-        "setup", NoConfig, frozenset({"ready"}), reads=(Beads, Prd, RelevantFiles), writes=(SetupPlan, SetupProfile)
+        "setup",
+        NoConfig,
+        frozenset({"ready"}),
+        reads=(Beads, Prd, RelevantFiles),
+        writes=(SetupPlan, SetupProfile),
+        place=True,
     )
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:

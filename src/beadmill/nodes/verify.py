@@ -50,6 +50,7 @@ class VerifyNode:
         frozenset({"ok", "failed"}),
         reads=(Beads, Prd, SetupPlan, SetupProfile),
         writes=(FinalTestReport,),
+        place=True,
     )
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:

@@ -90,7 +90,7 @@ async def show(ports: Ports, run: str, bead: str, *, actor: Actor) -> views.Bead
     """The bead with every attempt, its evidence, the checks and the diff. Raises NotFound."""
     require(actor, Permission.READ)
     view, repository, span = await ports.store.read(lambda conn: _view(conn, run, bead))
-    return view.model_copy(update={"diff": await _diff(repository, *span)})
+    return view.model_copy(update={"diff": await patch(repository, *span)})
 
 
 def _view(conn: Connection, run: str, bead: str) -> tuple[views.BeadView, str, tuple[str, str]]:
@@ -150,7 +150,7 @@ def _checks(conn: Connection, run: str, bead: str) -> tuple[views.CheckView, ...
     )
 
 
-async def _diff(repository: str, start: str, end: str) -> str:
+async def patch(repository: str, start: str, end: str) -> str:
     """Commits live in the user's repository: its worktree shares the objects."""
     if not (repository and start and end) or start == end:
         return ""

@@ -32,6 +32,12 @@ async def since(
     return await ports.store.read(lambda conn: _since(conn, wanted, seq, min(limit, MOST)))
 
 
+async def newest(ports: Ports, *, actor: Actor) -> int:
+    """The newest sequence number: a page that is read now follows behind it."""
+    require(actor, Permission.READ)
+    return await ports.store.read(_rows.last_seq)
+
+
 def where(topics: Sequence[str]) -> sa.ColumnElement[bool]:
     options = [_topic(topic) for topic in topics]
     if not options:

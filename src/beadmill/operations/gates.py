@@ -45,6 +45,13 @@ async def listing(
     return await ports.store.read(read)
 
 
+async def waiting(ports: Ports, *, actor: Actor) -> int:
+    """How many gates are open."""
+    require(actor, Permission.READ)
+    query = sa.select(sa.func.count()).select_from(t.gates).where(t.gates.c.state == "open")
+    return await ports.store.read(lambda conn: conn.execute(query).scalar_one())
+
+
 async def show(ports: Ports, gate: str, *, actor: Actor) -> views.GateView:
     """Raises NotFound."""
     require(actor, Permission.READ)

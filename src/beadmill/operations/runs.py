@@ -279,7 +279,7 @@ async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str
 
     def act(tx: Tx) -> str:
         new = _successor(tx.conn, run)
-        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
+        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor, comment=comment)
         return new
 
     new = await _once(ports, key, "runs.rerun", request, actor=actor, act=act)
@@ -304,14 +304,10 @@ def _successor(conn: Connection, run: str) -> str:
 
 
 async def cancel(ports: Ports, run: str, *, actor: Actor, reason: str = "") -> views.RunView:
-    """As cancelling its ticket: the run is fenced, then proven stopped, then canceled."""
+    """The run is fenced, then proven stopped, then canceled, and its ticket with it."""
     require(actor, Permission.RUN)
     row = await ports.store.read(lambda conn: _rows.run_row(conn, run))
-    if row.key is not None and row.state == RunState.ACTIVE:
-        from beadmill.operations import tickets
-
-        await tickets.cancel(ports, row.key, actor=actor, reason=reason)
-    elif row.state == RunState.ACTIVE:
+    if row.state == RunState.ACTIVE:
         await stop_and_cancel(ports, run, actor=actor, reason=reason)
     return await show(ports, run, actor=actor)
 

@@ -94,7 +94,18 @@ def _graph(model: SopModel, tree: CommentedMap) -> Graph:
     duplicates: list[NodeDef] = []
     for i, n in enumerate(model.nodes):
         at = place(tree, ("nodes", i))
-        node = NodeDef(n.id, n.kind, n.config, n.join, n.title, tuple(n.ends), n.seals, line=at.line, column=at.column)
+        node = NodeDef(
+            n.id,
+            n.kind,
+            n.config,
+            n.join,
+            n.title,
+            tuple(n.ends),
+            n.seals,
+            n.not_acted_on,
+            line=at.line,
+            column=at.column,
+        )
         if nodes.setdefault(n.id, node) is not node:
             duplicates.append(node)
     return Graph(model.start, nodes, _edges(model, tree), tuple(duplicates))

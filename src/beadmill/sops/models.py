@@ -1,17 +1,14 @@
-"""The YAML's shape. Fields of the wider node format that this release does not act on are refused, never ignored."""
+"""The YAML's shape: the whole node format. What this release does not act on is refused by the lint, never ignored."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from beadmill.domain.values import Json
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
-LATER = frozenset(
-    {"when", "timeout", "retries", "on_failure", "concurrency", "env", "secrets", "notify", "inputs", "outputs"}
-)
 
 
 class _Shape(BaseModel):
@@ -25,7 +22,35 @@ class Position(_Shape):
     y: float
 
 
+class InputModel(_Shape):
+    """``from``: ``run.<parameter>``, ``<node>.<output>``, ``artifact.<kind>`` or ``ticket.<field>``."""
+
+    name: Name
+    source: str = Field(alias="from", pattern=r"^[a-z][a-z0-9_-]*\.[A-Za-z0-9_.-]+$")
+    required: bool = True
+
+
+class OutputModel(_Shape):
+    name: Name
+    kind: Literal["file", "dir", "text", "json", "diff", "pr", "verdict"]
+    path: str = ""
+    json_schema: dict[str, Json] | None = Field(default=None, alias="schema")
+    required: bool = True
+
+
+class RetriesModel(_Shape):
+    max: int = Field(default=0, ge=0, le=20)
+    backoff: float = Field(default=0, ge=0)  # seconds
+
+
+class OnFailureModel(_Shape):
+    goto: Name
+    max_visits: int = Field(ge=1, le=1000)
+
+
 class NodeModel(_Shape):
+    """The fields from ``inputs`` on are part of the node format; the lint refuses them until a release acts on them."""
+
     id: Name
     kind: Name
     title: str = Field(default="", max_length=200)
@@ -36,13 +61,24 @@ class NodeModel(_Shape):
     seals: bool = False
     position: Position | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _not_yet(cls, value: Json) -> Json:
-        early = sorted(LATER & value.keys()) if isinstance(value, dict) else []
-        if early:
-            raise ValueError(f"{', '.join(early)}: part of the node format, but this release does not act on it")
-        return value
+    inputs: list[InputModel] = []
+    outputs: list[OutputModel] = []
+    when: str | None = Field(default=None, max_length=1000)
+    timeout: float | None = Field(default=None, gt=0)  # seconds
+    retries: RetriesModel | None = None
+    on_failure: Literal["fail", "continue"] | OnFailureModel | None = None
+    concurrency: Name | None = None
+    env: dict[str, str] = {}
+    secrets: list[str] = []
+    notify: list[str] = []
+
+    @property
+    def not_acted_on(self) -> tuple[str, ...]:
+        """Fields that are set and that this release would silently ignore."""
+        return tuple(name for name in LATER if name in self.model_fields_set)
+
+
+LATER = ("inputs", "outputs", "when", "timeout", "retries", "on_failure", "concurrency", "env", "secrets", "notify")
 
 
 class EdgeModel(_Shape):

@@ -94,8 +94,5 @@ class Facts:
     async def approved(self, run: RunId, kind: str) -> str:
         return await self._store.read(lambda conn: facts.approved(conn, run, kind))
 
-    async def place(self, run: RunId) -> str:
-        return await self._store.write(lambda tx: facts.place(tx, run))
-
     async def cost(self, run: RunId) -> facts.Cost:
         return await self._store.read(lambda conn: facts.cost(conn, run))

@@ -1,4 +1,4 @@
-"""Facts for the preflight: what was approved, and whether the project has a place for one more ticket."""
+"""What was approved and spent, and the project's places for tickets that are being built."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from beadmill.settings import RunSettings
 from beadmill.store import tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import leases
+from beadmill.store.journal.moves import Wait
 
-r, g, d, ls, t = tables.runs, tables.gates, tables.decisions, tables.leases, tables.tickets
+r, g, d = tables.runs, tables.gates, tables.decisions
 KIND = "parallel_tickets"
 
 
@@ -30,34 +31,32 @@ def cost(conn: Connection, run: str) -> Cost:
 
 
 def approved(conn: Connection, run: str, kind: str) -> str:
-    """sha256 of the document of this kind that the newest approval names, "" when there is none."""
+    """sha256 of the document of this kind that the newest approval names, "" when there is none. A rerun keeps what
+    was approved in the runs before it."""
+    found, current = "", run
+    while current and not found:
+        found = _approved(conn, current, kind)
+        current = conn.execute(sa.select(r.c.parent).where(r.c.id == current)).scalar() or ""
+    return found
+
+
+def _approved(conn: Connection, run: str, kind: str) -> str:
     query = (
         sa.select(d.c.saw)
         .join(g, g.c.id == d.c.gate_id)
         .where(g.c.run_id == run, d.c.choice == "approve", g.c.state == "answered")
         .order_by(d.c.at.desc())
     )
-    for (saw,) in conn.execute(query):
-        for name, _row, sha in saw:
-            if name == kind:
-                return str(sha)
-    return ""
+    return next((str(sha) for (saw,) in conn.execute(query) for name, _row, sha in saw if name == kind), "")
 
 
-def place(tx: Tx, run: str) -> str:
-    """Takes one of the project's places. "" when the run has it, else who holds them."""
+def place(tx: Tx, run: str) -> Wait | None:
+    """Takes one of the project's ``parallel_tickets`` places, or says what to wait for. A run that has one keeps it."""
     row = tx.run(sa.select(r.c.project_id, r.c.settings, r.c.host).where(r.c.id == run)).one()
     limit = RunSettings.model_validate(row.settings).parallel_tickets
     if leases.take(tx, KIND, str(row.project_id), run, limit=limit, host=row.host):
-        return ""
-    query = (
-        sa.select(t.c.key)
-        .join(r, r.c.ticket_id == t.c.id)
-        .join(ls, ls.c.holder == r.c.id)
-        .where(ls.c.kind == KIND, ls.c.resource == str(row.project_id))
-        .order_by(t.c.key)
-    )
-    return ", ".join(x[0] for x in tx.run(query))
+        return None
+    return Wait("lease", f"{KIND}/{row.project_id}:{limit}")
 
 
 def leave(tx: Tx, run: str) -> None:

@@ -1,0 +1,22 @@
+"""The screens: server-rendered, live by one event stream per page. Every act is a form that calls an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, FastAPI
+
+from beadmill.web.pages import agents, artifacts, beads, board, gates, projects, runs, sessions, tickets
+from beadmill.web.pages.assets import Assets
+
+if TYPE_CHECKING:
+    from beadmill.web.app import Web
+
+
+def routers(_web: Web) -> Sequence[APIRouter]:
+    return [module.router for module in (board, tickets, gates, artifacts, beads, sessions, runs, agents, projects)]
+
+
+def mount(app: FastAPI) -> None:
+    app.mount("/static", Assets())

@@ -1,0 +1,119 @@
+"""Projects, settings of the installation, and signing out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from beadmill.artifacts.yaml import dump
+from beadmill.errors import BeadmillError
+from beadmill.operations import agents, logins, projects, status, views
+from beadmill.web.pages.forms import Posted, mapping, posted
+from beadmill.web.pages.screen import On, PageRoute, Screen, back
+
+router = APIRouter(route_class=PageRoute)
+FIELDS = ("path", "name", "short", "base")
+
+
+@router.get("/projects")
+async def listing(on: On) -> Response:
+    return await _listing(on, {})
+
+
+async def _listing(on: Screen, given: Mapping[str, str], *, error: BeadmillError | None = None) -> Response:
+    found = await projects.listing(on.ports, actor=on.actor, limit=200)
+    code = error.status if error else 200
+    return await on.page("projects.html", status=code, projects=found.items, given=given, error=error)
+
+
+@router.post("/projects")
+async def add(on: On) -> Response:
+    """Attaches a repository. Refused, the same form says why, each problem with its way out."""
+    form = await posted(on.request)
+    given = {name: form.get(name).strip() for name in FIELDS}
+    try:
+        path, name, short, base = given.values()
+        project = await projects.add(
+            on.ports, path, name=name, short=short, base=base, actor=on.actor, key=form.get("key")
+        )
+    except BeadmillError as error:
+        if form.get("from") == "welcome":
+            found = await agents.listing(on.ports, actor=on.actor)
+            return await on.page("welcome.html", status=error.status, agents=found, given=given, error=error)
+        return await _listing(on, given, error=error)
+    return back(f"/projects/{project.short}?fresh=1")
+
+
+@router.get("/projects/{short}")
+async def show(on: On, short: str, fresh: int = 0) -> Response:
+    project = await projects.show(on.ports, short, actor=on.actor)
+    return await _show(on, project, fresh=bool(fresh))
+
+
+async def _show(
+    on: Screen,
+    project: views.ProjectView,
+    *,
+    fresh: bool = False,
+    given: Posted | None = None,
+    error: BeadmillError | None = None,
+) -> Response:
+    text = dump(project.overrides) if project.overrides else ""
+    return await on.page(
+        "project.html",
+        status=error.status if error else 200,
+        project=project,
+        fresh=fresh,
+        text=given.get("overrides") if given else text,
+        defaults=dump(on.ports.settings.defaults.model_dump(mode="json")),
+        error=error,
+    )
+
+
+@router.post("/projects/{short}")
+async def change(on: On, short: str) -> Response:
+    form = await posted(on.request)
+    try:
+        layer: dict[str, Any] = mapping(form.get("overrides"))
+        await projects.change(
+            on.ports,
+            short,
+            name=form.get("name") or None,
+            base=form.get("base") or None,
+            overrides=layer,
+            actor=on.actor,
+            key=form.get("key"),
+        )
+    except BeadmillError as error:
+        return await _show(on, await projects.show(on.ports, short, actor=on.actor), given=form, error=error)
+    return back(f"/projects/{short}")
+
+
+@router.post("/projects/{short}/remove")
+async def remove(on: On, short: str) -> Response:
+    await projects.remove(on.ports, short, actor=on.actor)
+    return back("/projects")
+
+
+# --- installation -------------------------------------------------------------------------------------------------
+@router.get("/settings")
+async def settings(on: On) -> Response:
+    config = await status.config(on.ports, actor=on.actor)
+    texts = {name: dump(v) if isinstance(v, dict | list) else str(v) for name, v in config.values.items()}
+    health = await status.show(on.ports, actor=on.actor)
+    return await on.page("settings.html", texts=texts, sources=config.sources, status_=health)
+
+
+@router.post("/leave")
+async def leave(on: On) -> Response:
+    """Signs this browser out."""
+    door = on.request.app.state.web.door
+    session = on.request.cookies.get(door.cookie)
+    if session:
+        await logins.leave(on.ports, session)
+    answer = on.part("left.html")
+    answer.delete_cookie(door.cookie, path="/", httponly=True, samesite="strict")
+    return answer

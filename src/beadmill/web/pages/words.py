@@ -1,0 +1,186 @@
+"""What the stored words are called on the screen. ``_`` is the one place a translation will hook in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def _(text: str) -> str:
+    """The text in the language of the reader. English so far."""
+    return text
+
+
+STATUS: Mapping[str, str] = {
+    "draft": "Draft",
+    "scanning_relevant_files": "Looking for the files that matter",
+    "council_deliberating": "The council writes interview questions",
+    "council_voting_interview": "The council votes on the questions",
+    "compiling_interview": "The winner refines the questions",
+    "waiting_interview_answers": "Questions for you",
+    "verifying_interview_coverage": "Checking the answers for gaps",
+    "waiting_interview_approval": "Approve the interview",
+    "drafting_prd": "The council drafts the requirements",
+    "council_voting_prd": "The council votes on the requirements",
+    "refining_prd": "The winner refines the requirements",
+    "verifying_prd_coverage": "Checking the requirements for gaps",
+    "waiting_prd_approval": "Approve the requirements",
+    "drafting_beads": "The council plans the beads",
+    "council_voting_beads": "The council votes on the plan",
+    "refining_beads": "The winner refines the plan",
+    "verifying_beads_coverage": "Checking the plan for gaps",
+    "expanding_beads": "Writing out every bead",
+    "waiting_beads_approval": "Approve the plan of work",
+    "pre_flight_check": "Checking that everything is ready",
+    "generating_execution_setup_plan": "Planning the workspace",
+    "waiting_execution_setup_approval": "Approve the workspace setup",
+    "preparing_execution_env": "Preparing the workspace",
+    "coding": "Building",
+    "running_final_test": "Verifying the whole change",
+    "generating_qa_checklist": "Writing the checklist",
+    "waiting_manual_qa": "Check it by hand",
+    "integrating_changes": "Integrating",
+    "creating_pull_request": "Writing the pull request",
+    "waiting_pr_review": "Merge or send back",
+    "cleaning_env": "Cleaning up",
+    "completed": "Done",
+    "canceled": "Canceled",
+    "blocked_error": "Blocked",
+}
+COLUMN: Mapping[str, str] = {
+    "needs_input": "Needs input",
+    "todo": "To do",
+    "in_progress": "In progress",
+    "done": "Done",
+}
+STATE: Mapping[str, str] = {
+    "waiting": "not yet",
+    "ready": "about to go on",
+    "running": "working",
+    "parked": "waiting",
+    "done": "done",
+    "kept": "kept",
+    "superseded": "replaced",
+    "canceled": "canceled",
+    "active": "running",
+    "completed": "completed",
+    "closed": "closed without a merge",
+    "draft": "draft",
+    "open": "open",
+    "failed": "failed",
+    "replaced": "replaced",
+    "pending": "to do",
+    "in_progress": "being built",
+    "error": "last try failed",
+    "merged": "merged",
+    "answered": "answered",
+    "withdrawn": "withdrawn",
+}
+GATE: Mapping[str, str] = {
+    "approve": "Approval",
+    "interview": "Questions",
+    "question": "An agent asks",
+    "qa": "Checklist",
+    "merge": "Merge",
+    "blocked": "Blocked",
+    "budget": "Budget",
+}
+CHOICE: Mapping[str, str] = {
+    "approve": "Approve",
+    "approved": "Approve",
+    "rejected": "Reject",
+    "fix_gaps": "Fix the gaps first",
+    "regenerate": "Plan it again",
+    "answer": "Send the answer",
+    "decide_yourself": "Let the agent decide",
+    "skip_all": "Skip the rest",
+    "merge": "Merge",
+    "close": "Close without a merge",
+    "request_changes": "Ask for changes",
+    "retry": "Retry",
+    "continue": "Continue the conversation",
+    "raise": "Raise the budget and go on",
+}
+KIND: Mapping[str, str] = {
+    "prd": "Requirements",
+    "beads": "Plan of work",
+    "blueprint": "Plan before it was written out",
+    "interview": "Interview",
+    "interview_session": "Interview so far",
+    "questions": "Questions",
+    "full_answers": "Interview with the council's own answers",
+    "relevant_files": "Files that matter",
+    "workspace": "Where the run works",
+    "execution_setup_plan": "Setup plan",
+    "execution_setup_profile": "Prepared workspace",
+    "preflight_report": "Readiness report",
+    "bead_evidence": "Proof of a bead",
+    "final_test_report": "Verification report",
+    "integration_report": "Integration report",
+    "pull_request_report": "Pull request",
+    "merge_report": "Merge report",
+    "cleanup_report": "Clean-up report",
+    "council_drafts": "Drafts of the council",
+    "council_votes": "Votes of the council",
+    "council_refined": "Refinement of the winner",
+    "coverage": "Coverage checks",
+    "reply": "Raw reply of an agent",
+}
+END: Mapping[str, str] = {
+    "Replied": "replied",
+    "Asked": "asked a question",
+    "Limited": "stopped at a provider limit",
+    "Lapsed": "ran out of time",
+    "Stopped": "was stopped",
+    "Failed": "failed",
+    "Ran": "finished",
+    "Lost": "was lost",
+}
+
+
+def say(table: Mapping[str, str], word: Any) -> str:
+    """The stored word itself where we have none for it: an unknown state is shown, never guessed."""
+    return _(table.get(str(word), str(word).replace("_", " ")))
+
+
+def event(kind: str, data: Mapping[str, Any]) -> str:
+    """One line of what happened."""
+    node = str(data.get("node", ""))
+    match kind:
+        case "ticket.created":
+            return _("The ticket was written")
+        case "ticket.status":
+            return say(STATUS, data.get("to"))
+        case "run.started":
+            return _("The run started")
+        case "visit.created":
+            return f"{node}: {_('begins')}"
+        case "visit.done":
+            return f"{node}: {say(STATE, 'done')} ({data.get('outcome')})"
+        case "visit.phase":
+            return say(STATUS, data.get("phase"))
+        case "bead.started":
+            return f"{data.get('bead')}: {_('try')} {data.get('attempt')}"
+        case "bead.done" | "bead.failed":
+            ending = _("is proven and committed") if kind == "bead.done" else _("did not hold; it is done again")
+            return f"{data.get('bead')} {ending}"
+        case "council.drafted" | "council.ballot":
+            act = _("has drafted") if kind == "council.drafted" else _("has voted")
+            return f"{_('Seat')} {int(data.get('seat') or 0) + 1} {act} ({str(data.get('outcome')).replace('_', ' ')})"
+        case "council.voted":
+            return f"{_('The council chose the draft of seat')} {int(data.get('winner') or 0) + 1}"
+        case "change.put":
+            return f"{_('Change')} #{data.get('number')}: {say(STATE, data.get('state'))}"
+        case "gate.rebound":
+            return _("A document was edited at its gate")
+        case "session.started":
+            return f"{data.get('template') or data.get('kind')} {data.get('subject') or ''} → {data.get('seat') or 'Beadmill'}"
+        case "session.ended":
+            who = data.get("seat") or "Beadmill"
+            return f"{who} {say(END, data.get('end'))} {_('after')} {float(data.get('seconds') or 0):.1f} s"
+        case "gate.opened":
+            return f"{_('Asks you')}: {data.get('title')}"
+        case "gate.answered":
+            return f"{_('Answered')}: {say(CHOICE, data.get('choice'))}"
+        case _:
+            return kind.replace(".", " ").replace("_", " ")
