@@ -5,7 +5,21 @@ from typing import Annotated, Any
 import typer
 
 from beadmill.cli.client import Client
-from beadmill.cli.common import AsJson, Most, api, fields, group, money, overrides, say, settings_of, show, table, text_of
+from beadmill.cli.common import (
+    AsJson,
+    Most,
+    api,
+    fields,
+    group,
+    money,
+    overrides,
+    say,
+    settings_of,
+    show,
+    table,
+    text_of,
+)
+from beadmill.errors import BeadmillError
 
 app = group("Work items: from a draft to a merged change.")
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
