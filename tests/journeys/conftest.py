@@ -10,7 +10,7 @@ from tests.journeys.small_world import Small
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
     made = Small(tmp_path_factory.mktemp("small"))
     made.make()
     attached = made.cli("project", "add", str(made.checkout), "--short", "GRUE")
@@ -19,10 +19,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
     made.cli("stop")
 
 
-@pytest.fixture(autouse=True)
-def as_written(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that mends the scenario or the checkout leaves them as they were."""
-    yield
-    if "small" in request.fixturenames:
-        small: Small = request.getfixturevalue("small")
-        small.script()
+@pytest.fixture
+def small(place: Small) -> Iterator[Small]:
+    """Afterwards the scenario is as written and nothing runs, so a project's places are free again."""
+    yield place
+    place.script()
+    for ticket in place.cli("ticket", "list", "--json").json["items"]:
+        if ticket["state"] == "active":
+            place.cli("ticket", "cancel", ticket["key"])

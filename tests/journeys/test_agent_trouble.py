@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from tests.journeys.small_world import Small
 
@@ -14,15 +11,6 @@ UNTIL_PLAN = (
     *("--set", "gates.interview=off", "--set", "gates.prd=off", "--set", "gates.setup=off"),
 )
 CODEX = ("--set", 'council.seats=["codex/x"]')
-
-
-@pytest.fixture
-def small(small: Small) -> Iterator[Small]:
-    """Whatever is still open at the end is canceled, so that a project's places are free again."""
-    yield small
-    for ticket in small.cli("ticket", "list", "--json").json["items"]:
-        if ticket["state"] == "active":
-            small.cli("ticket", "cancel", ticket["key"])
 
 
 def first(template: str, *steps: dict[str, Any]) -> dict[str, Any]:

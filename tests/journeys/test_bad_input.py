@@ -14,7 +14,6 @@ import pytest
 from beadmill.web.record import read
 from tests.journeys.small_world import Small
 
-
 SEATS = """beadmill project set GRUE council.seats='["codex/gpt-5/high", "codex/gpt-5-mini"]'"""
 
 

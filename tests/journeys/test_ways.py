@@ -56,7 +56,6 @@ def test_the_plan_goes_back_to_the_requirements_with_a_comment_they_read(small: 
         "next: reached so far: scan, interview, prd, beads",
         "next: its nodes: scan, interview, prd, beads, preflight, setup, build, verify, integrate, pull_request, cleanup",
     ]
-    small.cli("ticket", "cancel", key)
 
 
 def test_an_edited_plan_is_what_is_approved_and_a_stale_edit_or_approval_is_refused(small: Small) -> None:
@@ -78,7 +77,6 @@ def test_an_edited_plan_is_what_is_approved_and_a_stale_edit_or_approval_is_refu
     broken = small.cli("artifact", "edit", str(saved.json["row"]), "--file", str(file))
     assert (broken.code, "line 1" in broken.err, "kept: " in broken.err) == (2, True, True)
     assert small.cli("gate", "show", key, "--json").json["shows"][0]["row"] == saved.json["row"]
-    small.cli("ticket", "cancel", key)
 
 
 def test_a_blocked_build_goes_on_after_a_retry_with_a_note(small: Small) -> None:
@@ -93,7 +91,6 @@ def test_a_blocked_build_goes_on_after_a_retry_with_a_note(small: Small) -> None
     assert "greet/farewell.py is where it goes" in prompted(small, f"{key}-r1", "coding")
     bead = small.cli("bead", "show", key, "goodbye", "--json").json
     assert (bead["state"], [one["state"] for one in bead["tries"]][-1]) == ("done", "done")
-    small.cli("ticket", "cancel", key)
 
 
 def test_a_canceled_run_is_rerun_from_a_node_and_keeps_what_came_before(small: Small) -> None:
@@ -104,9 +101,7 @@ def test_a_canceled_run_is_rerun_from_a_node_and_keeps_what_came_before(small: S
     over = small.cli("run", "resume", key)
     way = f"next: beadmill run rerun {key}-r1 <node> starts a new run from there"
     assert (over.code, over.err.splitlines()[-1]) == (4, way)
-    said = small.cli("run", "rerun", key, "beads", "--json")
-    assert said.code == 0, said.err
-    again = said.json
+    again = small.cli("run", "rerun", key, "beads", "--json").json
     assert (again["id"], again["parent"]) == (f"{key}-r2", f"{key}-r1")
     small.approve(key, "plan of work")
     assert small.asked(key)["kind"] == "merge"

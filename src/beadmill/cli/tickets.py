@@ -13,6 +13,7 @@ from beadmill.cli.common import (
     group,
     money,
     overrides,
+    parked,
     say,
     settings_of,
     show,
@@ -134,6 +135,8 @@ def _run(run: Any) -> None:
     table(("NODE", "STATE", "VISITS", "OUTCOME", "SPENT"), rows, empty="no nodes")
     if run["change"]:
         typer.echo(f"\nChange {run['change']['number']}: {run['change']['state']} {run['change']['url']}".rstrip())
+    for line in parked(run):
+        typer.echo(f"\n{line}")
     if run["hold"] != "none":
         typer.echo(f"\nHeld ({run['hold']}). Go on: beadmill run resume {run['id']}")
     for gate in run["gates"]:

@@ -21,8 +21,10 @@ from beadmill.errors import BeadmillError, Unavailable
 ENDS: Final = {"completed": 0, "canceled": 1}
 NEEDS_A_PERSON: Final = 5
 HELD: Final = "held"  # beside gate ids in what was said already
+NEWS: Final = ("gate.", "ticket.", "run.", "reset")  # events after which plain lines need the ticket anew
 QUIET: Final = ("gate", "token", "node", "n")  # of an event: ids, and what its place says already
 TICK: Final = 1.0  # seconds between two pictures when nothing happens
+CALM: Final = 0.4  # seconds in which many events become one picture
 AWAY: Final = 1.0  # seconds before the daemon is looked for again
 MARKS: Final = {
     "waiting": "·",
@@ -126,7 +128,8 @@ def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
         events = feed.next(60)
         for event in events:
             _say_event(event, as_json)
-        ticket = (_fresh(feed) or ticket) if events else ticket
+        if any(event.kind.startswith(NEWS) for event in events):
+            ticket = _fresh(feed) or ticket
 
 
 def _say_event(event: Event, as_json: bool) -> None:
@@ -181,6 +184,7 @@ def _live(feed: Feed, ticket: Any, until_gate: bool) -> int:
             if end is not None:
                 return end
             events = feed.next(TICK)
+            time.sleep(CALM if events else 0)
             now = _fresh(feed) if events else ticket
             ticket = now or ticket
             screen.update(_picture(ticket, away=now is None), refresh=True)
