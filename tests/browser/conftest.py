@@ -33,8 +33,7 @@ class Site:
 
     async def call(self, operation: str, body: Any = None, **values: str) -> Any:
         route = ROUTES[operation]
-        headers = {"Authorization": f"Bearer {self.record.token}"}
-        async with httpx2.AsyncClient(base_url=self.record.url, headers=headers, trust_env=False) as client:
+        async with self._client() as client:
             answer = await client.request(route.method, route.url(**values), json=body)
         assert answer.status_code < 300, answer.text
         return answer.json()
@@ -48,10 +47,22 @@ class Site:
         """A ticket of the short SOP whose gate is open. Returns its key."""
         made = await self.call("tickets.create", {"project": "DEMO", "title": title, "sop": "hello"})
         await self.call("tickets.start", key=made["key"])
-        async with asyncio.timeout(30):
-            while not (await self.call("tickets.show", key=made["key"]))["waits"]:
-                await asyncio.sleep(0.05)
+        await self.heard("gate.opened", ticket=made["key"])
         return str(made["key"])
+
+    async def heard(self, event: str, *, ticket: str) -> None:
+        """Returns when it has happened to the ticket."""
+        address = ROUTES["events.since"].url()
+        async with asyncio.timeout(30), self._client() as client:
+            headers = {"Accept": "text/event-stream"}
+            async with client.stream("GET", address, params={"topics": f"ticket:{ticket}"}, headers=headers) as stream:
+                async for line in stream.aiter_lines():
+                    if line == f"event: {event}":
+                        return
+
+    def _client(self) -> httpx2.AsyncClient:
+        headers = {"Authorization": f"Bearer {self.record.token}"}
+        return httpx2.AsyncClient(base_url=self.record.url, headers=headers, trust_env=False)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -22,7 +23,7 @@ async def violations(page: Page) -> list[str]:
     """What axe-core finds wrong, as ``rule: selector``."""
     script = os.environ.get("BEADMILL_TEST_AXE", "")
     assert script, "BEADMILL_TEST_AXE names axe.min.js: test.sh installs it"
-    await page.evaluate(Path(script).read_text())
+    await page.evaluate(await asyncio.to_thread(Path(script).read_text))
     found: Any = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [f"{v['id']}: {json.dumps(n['target'])}" for v in found["violations"] for n in v["nodes"]]
 

@@ -13,9 +13,8 @@ from ruamel.yaml.comments import CommentedMap
 
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.prd import Prd
-from beadmill.domain.sop import Edge, KindSpec, NodeDef
+from beadmill.domain.sop import Edge, KindSpec, NodeDef, lint
 from beadmill.engine.port import NodeSpec
-from beadmill.domain.sop import lint
 from beadmill.errors import Invalid
 from beadmill.sops import checked, dump, edit, kind_specs, load
 from beadmill.sops.text import MAX_BYTES, parse

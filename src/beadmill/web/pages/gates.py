@@ -183,7 +183,7 @@ def _text_field(view: views.GateView) -> str:
 
 def answers_of(view: views.GateView, form: Posted, prefix: str) -> dict[str, Any]:
     """Of each question of the batch: skipped with its reason, or what was chosen and written."""
-    return {q["id"]: _answer_of(form, f"{prefix}.{q['id']}") for q in view.detail.get("questions", ())}
+    return {q["id"]: _answer_of(form, f"{prefix}.{q['id']}", q) for q in view.detail.get("questions", ())}
 
 
 def edits_of(view: views.GateView, form: Posted) -> dict[str, Any]:
@@ -193,15 +193,16 @@ def edits_of(view: views.GateView, form: Posted) -> dict[str, Any]:
         name, before = f"e.{question['id']}", question["answer"]
         if f"{name}.here" not in form.fields:
             continue
-        now = _answer_of(form, name)
+        now = _answer_of(form, name, question)
         same_text = now.get("free_text", "") == before["free_text"]
         if not (same_text and list(now.get("selected_option_ids", ())) == list(before["selected_option_ids"])):
             out[question["id"]] = now
     return out
 
 
-def _answer_of(form: Posted, name: str) -> dict[str, Any]:
+def _answer_of(form: Posted, name: str, question: Mapping[str, Any]) -> dict[str, Any]:
     text, chosen = form.get(f"{name}.text").strip(), form.all(f"{name}.option")
     if form.get(f"{name}.skip") or not (text or chosen):
         return {"skipped": True, "skip_reason": form.get(f"{name}.reason").strip()}
-    return {"free_text": text, "selected_option_ids": list(chosen)}
+    options = {"selected_option_ids": list(chosen)} if question.get("options") else {}
+    return {"free_text": text, **options}

@@ -10,6 +10,7 @@ from functools import cache
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline, emphasis
+from markdown_it.token import Token
 from markupsafe import Markup, escape
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -36,11 +37,22 @@ def _stars_only(state: StateInline, silent: bool) -> bool:
 
 
 def markdown(text: str | None) -> Markup:
-    """Headings are lowered by two, so a page keeps one outline."""
-    made = _parser().render(text or "")
-    made = re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(int(m[2]) + 2, 6)}>", made)
+    """Headings begin below those of the page and go down one by one, so a page keeps one outline."""
+    parser = _parser()
+    tokens = parser.parse(text or "")
+    _outlined(tokens)
+    made = parser.renderer.render(tokens, parser.options, {})
     clean = nh3.clean(made, tags=TAGS, attributes=ATTRIBUTES, url_schemes=SCHEMES, link_rel="noopener noreferrer")
     return Markup(clean)  # noqa: S704 - cleaned just above
+
+
+def _outlined(tokens: Sequence[Token]) -> None:
+    above: list[str] = []
+    for token in tokens:
+        if token.type == "heading_open":
+            above = [*(tag for tag in above if tag < token.tag), token.tag]
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(2 + len(above), 6)}"
 
 
 def code(text: str, language: str) -> Markup:
