@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
@@ -166,7 +167,8 @@ def block_gate(tx: Tx, visit: str, error: Blocked) -> None:
         "kept": error.kept,
         "next": error.next,
     }
-    shown: Mapping[str, Json] = redact.ours().json(said)  # tracebacks and output of tools may hold anything
+    plain = json.loads(json.dumps(said, default=str))  # whatever a node put there, the gate must open
+    shown: Mapping[str, Json] = redact.ours().json(plain)  # tracebacks and output of tools may hold anything
     detail = {**shown, "forget": list(error.forget), "continuable": error.continuable}
     choices = ("retry", "continue") if error.continuable else ("retry",)
     gate = f"{visit}/blocked#{n}"
