@@ -66,3 +66,15 @@ async def test_a_subscriber_hears_of_every_commit(store: Store) -> None:
             await store.write(lambda tx: emit(tx, "something"))
 
     assert heard == [0, 1, 2]
+
+
+async def test_a_read_sees_one_moment_whatever_is_written_meanwhile(store: Store) -> None:
+    e = tables.events
+    count = sa.select(sa.func.count()).select_from(e)
+
+    def read(conn: sa.Connection) -> tuple[int, int]:
+        before = conn.execute(count).scalar_one()
+        store.write_now(lambda tx: emit(tx, "meanwhile"))
+        return before, conn.execute(count).scalar_one()
+
+    assert (await store.read(read), seqs(store)) == ((0, 0), [1])
