@@ -35,6 +35,7 @@ from beadmill.store.mirror import Mirror
 from beadmill.workspaces.worktrees import Worktrees
 
 log = logging.getLogger("beadmill.app")
+RESTART = 5.0  # seconds
 SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
 
 
@@ -103,7 +104,13 @@ class EngineThread:
 
 
 async def _forever(service: Callable[[], Awaitable[None]]) -> None:
-    await service()
+    """A full disk or a locked database passes; until then the service is started again and again."""
+    while True:
+        try:
+            await service()
+        except Exception:  # border: task-group root - one service must not take the others along
+            log.exception("a service failed; it starts again in %s s", RESTART)
+            await asyncio.sleep(RESTART)
 
 
 @dataclass(frozen=True, slots=True)

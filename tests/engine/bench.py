@@ -57,7 +57,7 @@ class ManualSession:
 
     async def stop(self, reason: str) -> None:
         if self.end is None:
-            self.end = Stopped(session=SessionRef(self.token))
+            self.end = Stopped(session=SessionRef(self.token), worked=timedelta(seconds=1))
 
 
 class ManualSessions:

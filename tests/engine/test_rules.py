@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from beadmill.domain.ended import Failed, Lost, Ran, SessionRef, Why, fails_the_try
+from beadmill.domain.machine import Phase
 from beadmill.domain.values import Access, GateKind, GateRequest, Outcome, VisitRef
 from beadmill.engine.dispatch import Dispatcher
 from beadmill.engine.port import Visit
@@ -717,3 +718,19 @@ async def test_after_a_pause_now_a_writing_session_has_failed_its_try(bench: Ben
         await bench.until(lambda: bench.run_state() == "completed")
 
     assert bench.scalar(sa.select(tables.visits.c.note)) == "AGENT_STOPPED True"
+
+
+async def test_a_run_that_waits_in_its_review_gives_its_place_back(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.phase(Phase.CODING)
+        await v.step("work", bench.act, "work")
+        await v.phase(Phase.WAITING_PR_REVIEW)
+        await v.ask("merge", approve())
+        return OK
+
+    bench.node("n", body)
+    bench.nodes["n"].spec = replace(bench.nodes["n"].spec, place=True)
+    async with bench.daemon():
+        await bench.start(one("n"), "r1", parallel_tickets=1)
+        await bench.start(one("n"), "r2", parallel_tickets=1)
+        await bench.until(lambda: len(bench.calls) == 2)

@@ -11,8 +11,9 @@ from tests.house.source import Module, modules
 
 Rule = Callable[[Module], Iterator[str]]
 BORDERS = {  # the root of a task group, a request handler, a job, a plugin call: nobody else catches everything
-    "app.py": 1,  # the engine's thread: what ends it ends the daemon
-    "engine/dispatch.py": 1,  # a job: node code that fails blocks its visit
+    "app.py": 2,  # the engine's thread: what ends it ends the daemon; a service that fails starts again
+    "engine/dispatch.py": 2,  # a job: node code that fails blocks its visit, and a block that cannot be written waits
+    "engine/watch.py": 1,  # a job: a session that cannot be stopped or booked is tried again
     "processes/runner.py": 1,  # a plugin call: whatever an adapter does, an end comes out of it
 }
 

@@ -166,7 +166,7 @@ async def test_requested_changes_become_a_bead_and_the_same_change_is_updated(be
     await bench.start(WHOLE)
     async with bench.daemon():
         await bench.answer("request_changes", note="Add more.py.\nWith an x.")
-        await bench.until(lambda: bench.visits().get("pull_request.2") == "parked")
+        await bench.until(lambda: [g["visit_id"] for g in bench.gates()] == ["r1/pull_request.2"])
     rework = bench.last(Beads).beads[-1]
     assert (rework.id, rework.description) == ("rework-pull-request-1", "Add more.py.\nWith an x.")
     assert bench.last(PullRequestReport).number == 1
@@ -180,7 +180,7 @@ async def test_a_send_back_to_build_makes_a_bead_of_its_comment(bench: Bench) ->
         await bench.gate()
         graph = load(WHOLE, name="t").graph
         await bench.store.write(lambda tx: tokens.send_back(tx, "r1", graph, "build", comment="Add more.py", actor=ME))
-        await bench.until(lambda: bench.visits().get("pull_request.2") == "parked")
+        await bench.until(lambda: [g["visit_id"] for g in bench.gates()] == ["r1/pull_request.2"])
     assert [attempt.bead for attempt in bench.attempts()] == ["greet", "rework-build-2"]
     assert "Add more.py" in bench.desk.briefs("coding")[1]
 

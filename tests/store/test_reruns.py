@@ -120,3 +120,13 @@ async def test_an_edit_that_was_taken_back_leaves_the_approved_version_for_later
         await bench.until(lambda: bench.run_state() == "completed")
 
     assert seen == ["one"]
+
+
+async def test_the_comment_of_a_rerun_reaches_its_target_alone(bench: Bench) -> None:
+    await planned(bench)
+
+    await bench.write(reruns.rerun, "r1", GRAPH, "build", new_run="r2", actor=ME, comment="newer tools")
+
+    v = tables.visits
+    rows = bench.rows(sa.select(v.c.id, v.c.comment).where(v.c.run_id == "r2").order_by(v.c.id))
+    assert [tuple(r) for r in rows] == [("r2/build.1", "newer tools"), ("r2/plan.1", "")]

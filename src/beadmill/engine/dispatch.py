@@ -81,11 +81,18 @@ class Dispatcher:
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         while True:
             self._bell.clear()
+            await self._release_strays()
             await self.store.write(visits.wake_due)
             for visit, activation in await self.store.read(visits.ready):
                 if len(self._tasks) < self.slots and visit not in self._tasks:
                     self._tasks[visit] = group.create_task(self._activate(visit, activation), name=visit)
             await self._rest()
+
+    async def _release_strays(self) -> None:
+        """Visits of ours that run by the books and in no task: their activation was cut off before it could say so."""
+        for visit, owner in await self.store.read(lambda conn: visits.running(conn, self.worker)):
+            if visit not in self._tasks:
+                await self.store.write(lambda tx, v=visit, o=owner: visits.release(tx, v, o))  # type: ignore[misc]
 
     async def _rest(self) -> None:
         due = await self.store.read(visits.next_due)
@@ -132,6 +139,9 @@ class Dispatcher:
                 await self._claimed(visit, owner)
         except Superseded:
             log.info("activation of %s lost its visit", visit)
+        except Exception:  # border: job - the store said no; the visit is released at a rescan
+            log.exception("activation of %s could not be written", visit)
+            await asyncio.sleep(RESCAN)
         finally:
             self._tasks.pop(visit, None)
             self._bell.set()
@@ -143,6 +153,14 @@ class Dispatcher:
             log.exception("activation of %s failed", visit)
             failure = _internal(error)
             await self.store.write(lambda tx: visits.block(tx, visit, owner, failure, phase=None))
+            await self._give_back(visit)
+
+    async def _give_back(self, visit: str) -> None:
+        """A session that could not be started holds no place while its visit waits for a person."""
+        for token in await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=visit)):
+            session = self.sessions.find(token)
+            if session is None or not (session.live() or session.ended()):
+                await self._stop_session(token, "it did not start")
 
     async def _claim(self, visit: str, activation: int, owner: str) -> bool:
         return await self.store.write(lambda tx: visits.claim(tx, visit, activation, owner=owner, worker=self.worker))
@@ -180,6 +198,7 @@ class Dispatcher:
             if node.spec.place:
                 await self._placed(act)
             outcome = await node.visit(NamedVisit(act), config)
+            await self._stop_unattended(act)
         except Parked as parked:
             await self._park(act, parked.waits)
         except Blocked as blocked:

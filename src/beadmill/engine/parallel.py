@@ -35,13 +35,14 @@ class Places:
         return key in self.live or key in self.ended
 
     async def one_ends(self) -> None:
-        try:
-            await asyncio.wait(self.live.values(), return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:  # detached: nothing of ours may go on behind our back
-            await _cancelled(self.live.values())
-            raise
+        await asyncio.wait(self.live.values(), return_when=asyncio.FIRST_COMPLETED)
         for key in [key for key, task in self.live.items() if task.done()]:
             self.ended[key] = self.live.pop(key)
+
+    async def cut_off(self) -> None:
+        """Detached, or a bug: nothing of ours may go on behind our back."""
+        if self.live:
+            await _cancelled(self.live.values())
 
     def settle(self) -> None:
         """Everything that could go on has; then the loudest reason: bugs and signals, Blocked, Parked."""
@@ -79,13 +80,17 @@ async def run_map(
     """Results in item order; items with records first when places are short."""
     places = Places(limit)
     queue = sorted(items, key=lambda item: not begun(key(item)))
-    while True:
-        while queue and places.free:
-            item = queue.pop(0)
-            places.start(key(item), work(item))
-        if not places.live:
-            break
-        await places.one_ends()
+    try:
+        while True:
+            while queue and places.free:
+                item = queue.pop(0)
+                places.start(key(item), work(item))
+            if not places.live:
+                break
+            await places.one_ends()
+    except BaseException:
+        await places.cut_off()
+        raise
     places.settle()
     return [places.ended[key(item)].result() for item in items]
 
@@ -100,11 +105,15 @@ async def run_pool(
 ) -> None:
     """Rolling: as each item ends, ask again what is ready."""
     places = Places(limit)
-    while True:
-        for item in sorted(await ready(), key=lambda item: not begun(key(item))):
-            if places.free and key(item) not in places:
-                places.start(key(item), work(item))
-        if not places.live:
-            break
-        await places.one_ends()
+    try:
+        while True:
+            for item in sorted(await ready(), key=lambda item: not begun(key(item))):
+                if places.free and key(item) not in places:
+                    places.start(key(item), work(item))
+            if not places.live:
+                break
+            await places.one_ends()
+    except BaseException:
+        await places.cut_off()
+        raise
     places.settle()

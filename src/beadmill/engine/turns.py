@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from beadmill.domain.budget import spent
 from beadmill.domain.ended import Asked, Ended, Failed, Lapsed, Limited, Lost, Ran, Replied, SessionRef, Stopped, Why
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import (
@@ -20,11 +18,10 @@ from beadmill.domain.values import (
     GateKind,
     GateRequest,
 )
-from beadmill.engine.activation import Activation
+from beadmill.engine.activation import Activation, prefixes
 from beadmill.errors import Parked, Superseded, TurnFailed
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec
 from beadmill.processes.wire import decode_end, encode, encode_end
-from beadmill.settings import BudgetSettings
 from beadmill.store.db import Tx, stamp
 from beadmill.store.journal import budgets, gates, moves, sessions
 from beadmill.store.journal.moves import Wait
@@ -33,6 +30,9 @@ from beadmill.store.journal.visits import set_phase
 
 W = TypeVar("W", AgentTask, Batch)
 LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often
+DIRTY = (Access.WRITE, Access.ONLINE)  # a session that was cut off may have left a tree half changed
+MOST_STOPS = 10  # of one call; an adapter that always says "stopped" must not go round for ever
+LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of time
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
 
 
@@ -55,27 +55,38 @@ async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *,
 
 
 async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -> Ended:
+    """All turns share the task's working time."""
     resume, brief = await _continued(act, name), None
-    lost = 0
+    lost = stops = 0
+    worked = timedelta()
     turn = 0
     while True:
         turn += 1
-        make = _task(act, factory, resume, brief)
+        make = _task(act, factory, resume, brief, worked)
         end = await _session(act, f"{act.key(name)}/{turn}", make, name=name)
         if isinstance(end, Asked):
             resume, brief = end.session, _words(await _question(act, f"{name}/question-{turn}", end))
         elif isinstance(end, Limited):
             await sleep(act, f"{name}/limit-{turn}", _until(act, end, turn))
             resume = end.session if end.session.conversation else resume
-        elif isinstance(end, (Lost, Stopped)) and make().access not in (Access.WRITE, Access.ONLINE):
-            lost += isinstance(end, Lost)  # a stop was ours (pause --now): it does not count
+        elif isinstance(end, (Lost, Stopped)) and (_never_began(end) or make().access not in DIRTY):
+            lost += isinstance(end, Lost)  # a stop was ours (pause --now): it does not count as lost
+            stops += isinstance(end, Stopped)
             if lost > LOST_RETRIES:
                 return _lost(act, name, turn)
+            if stops > MOST_STOPS:
+                assert isinstance(end, Stopped)
+                return end
         elif isinstance(end, Lost):
             return _lost(act, name, turn)
         else:
             assert not isinstance(end, Ran)
-            return end
+            return replace(end, worked=worked + end.worked)
+        worked += timedelta() if isinstance(end, Lost) else end.worked
+
+
+def _never_began(end: Lost | Stopped) -> bool:
+    return isinstance(end, Stopped) and not end.worked
 
 
 def _lost(act: Activation, name: str, turn: int) -> Failed:
@@ -84,12 +95,18 @@ def _lost(act: Activation, name: str, turn: int) -> Failed:
 
 
 def _task(
-    act: Activation, factory: Callable[[], AgentTask], resume: SessionRef | None, brief: Brief | None
+    act: Activation,
+    factory: Callable[[], AgentTask],
+    resume: SessionRef | None,
+    brief: Brief | None,
+    worked: timedelta,
 ) -> Callable[[], AgentTask]:
     def make() -> AgentTask:
         task = factory()
         if task.access is Access.NONE:
             task = replace(task, cwd=Path(act.work.workspace) / "empty")
+        if worked:
+            task = replace(task, budget=max(task.budget - worked, LEAST))
         if resume is not None:
             task = replace(task, resume=resume)
         return replace(task, brief=brief) if brief is not None else task
@@ -98,17 +115,25 @@ def _task(
 
 
 async def _continued(act: Activation, name: str) -> SessionRef | None:
-    """After "continue" at a blocked gate the conversation that failed is resumed."""
-    chosen = any(
-        d["choice"] == "continue" and f"{act.visit}/blocked#" in gate for gate, d in act.memo.decisions.items()
-    )
-    round_ = act.round_of(name)
-    old = act.memo.rows.get((name, round_ - 1))
-    if not chosen or old is None:
+    """After "continue" at the blocked gate that forgot this call last, the conversation that failed is resumed."""
+    if not _told_to_continue(act, name):
         return None
-    end = decode_end(await act.result(old))
-    usable = isinstance(end, Failed) and end.continuable and end.session.conversation
-    return end.session if usable and isinstance(end, Failed) else None
+    now = act.round_of(name)
+    before = max((round_ for known, round_ in act.memo.rows if known == name and round_ < now), default=None)
+    if before is None:
+        return None
+    end = decode_end(await act.result(act.memo.rows[name, before]))
+    return end.session if isinstance(end, Failed) and end.continuable and end.session.conversation else None
+
+
+def _told_to_continue(act: Activation, name: str) -> bool:
+    over = set(prefixes(name))
+    said = {
+        int(gate.rpartition("#")[2]): row["choice"]
+        for gate, row in act.memo.decisions.items()
+        if gate.startswith(f"{act.visit}/blocked#") and over.intersection(row["detail"]["forget"])
+    }
+    return bool(said) and said[max(said)] == "continue"
 
 
 async def _question(act: Activation, name: str, end: Asked) -> str:
@@ -123,8 +148,9 @@ async def _question(act: Activation, name: str, end: Asked) -> str:
         lapse="decide_yourself",
     )
     answer = await ask(act, name, request)
-    if answer.choice == "answer":
-        return str((answer.payload or {}).get("answer", ""))
+    said = str((answer.payload or {}).get("answer", "") or answer.note)
+    if answer.choice == "answer" and said.strip():
+        return said
     return "Nobody answered in time: decide yourself and say what you assumed."
 
 
@@ -133,8 +159,10 @@ def _words(text: str) -> Brief:
 
 
 def _until(act: Activation, end: Limited, turn: int) -> datetime:
-    backoff = min(LIMIT_BACKOFF * 2 ** (turn - 1), timedelta(hours=1))
-    return end.until or act.store.clock() + backoff
+    """The provider's time; one that has passed, or none, is a growing pause instead: no turn follows at once."""
+    now = act.store.clock()
+    backoff = min(LIMIT_BACKOFF * 2 ** min(turn - 1, 6), timedelta(hours=1))
+    return end.until if end.until is not None and end.until > now else now + backoff
 
 
 CODES = {
@@ -187,18 +215,25 @@ async def command(act: Activation, name: str, factory: Callable[[], Batch], *, f
     """Raises TurnFailed when the batch was lost more often than it may be, or stopped."""
     row = act.known(name)
     if row is None:
-        end, lost = None, 0
-        for turn in count(1):
-            end = await _session(act, f"{act.key(name)}/{turn}", factory, name=name)
-            lost += isinstance(end, Lost)
-            if lost > LOST_RETRIES or not (isinstance(end, Lost) or (isinstance(end, Ran) and end.stopped)):
-                break
-        assert end is not None
+        end = await _batches(act, name, factory)
         row = await act.record(name, "command", encode_end(end))
     end = decode_end(await act.result(row))
     if isinstance(end, Ran) and not end.stopped:
         return end
     raise TurnFailed("COMMANDS_LOST", "The commands did not run to their end", end=end, forget=(forget or name,))
+
+
+async def _batches(act: Activation, name: str, factory: Callable[[], Batch]) -> Ended | Ran | Lost:
+    """Commands that were lost, or stopped by us, run once more."""
+    lost = stops = 0
+    while True:
+        end = await _session(act, f"{act.key(name)}/{lost + stops + 1}", factory, name=name)
+        if isinstance(end, Lost) and lost < LOST_RETRIES:
+            lost += 1
+        elif (isinstance(end, Stopped) or (isinstance(end, Ran) and end.stopped)) and stops < MOST_STOPS:
+            stops += 1
+        else:
+            return end
 
 
 # --- one session ---------------------------------------------------------------------------------------------------
@@ -214,7 +249,7 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
     work = factory()
     if row is None:
         if isinstance(work, AgentTask):
-            await _within_budget(act, name)
+            await _within_budget(act)
         phase = act.pending
         busy = await act.write(
             lambda tx: sessions.open_session(tx, act.visit, act.owner, _opening(act, token, work), phase=phase)
@@ -246,19 +281,19 @@ def _opening(act: Activation, token: str, work: AgentTask | Batch) -> Opening:
     )
 
 
-async def _within_budget(act: Activation, name: str) -> None:
-    """Parks on a budget gate when the run has spent what it may; the answer carries the new limits."""
+async def _within_budget(act: Activation) -> None:
+    """Parks on a budget gate when the run has spent what it may; the answer carries the new limits. All calls of the
+    visit wait at one gate."""
     limits = act.settings.budget
     if limits.usd is None and limits.tokens is None and limits.minutes is None:
         return
     now = await act.store.read(lambda conn: budgets.spending(conn, act.ref.run))
-    wanted = BudgetSettings.model_validate({**limits.model_dump(), **now.raised})
-    if spent(wanted, now.usd, now.tokens, now.minutes).state == "over":
-        await ask(act, f"{name}/budget-{now.times}", _budget_gate(wanted, now))
+    if now.spent.state == "over":
+        await ask(act, f"budget-{now.times}", _budget_gate(now))
 
 
-def _budget_gate(limits: BudgetSettings, now: budgets.Spending) -> GateRequest:
-    number = {"type": "number"}
+def _budget_gate(now: budgets.Spending) -> GateRequest:
+    number = {"type": "number", "exclusiveMinimum": 0}
     return GateRequest(
         GateKind.BUDGET,
         "The budget is used up",
@@ -269,7 +304,7 @@ def _budget_gate(limits: BudgetSettings, now: budgets.Spending) -> GateRequest:
             "additionalProperties": False,
         },
         detail={
-            "limits": limits.model_dump(),
+            "limits": now.limits.model_dump(),
             "spent": {"usd": now.usd, "tokens": now.tokens, "minutes": round(now.minutes, 1)},
         },
     )

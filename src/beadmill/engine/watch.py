@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -18,6 +21,7 @@ from beadmill.store.journal import moves, sessions
 
 log = logging.getLogger(__name__)
 QUICK, SLOW = 0.05, 1.0  # seconds between looks at folders: while sessions run, and while none does
+AGAIN = 5.0  # seconds until one that failed is tried again
 
 
 @dataclass(slots=True)
@@ -30,22 +34,50 @@ class Watcher:
     ring: Callable[[], None]
     halt: Callable[[str, str], Awaitable[None]]
     _busy: bool = False
+    _not_before: dict[str, float] = field(default_factory=dict)  # of what failed, on the monotonic clock
 
     async def serve(self) -> None:
+        """Two loops: a stop that takes its time holds up nobody's booking."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._books())
+            group.create_task(self._releases())
+
+    async def _books(self) -> None:
         async for _ in self.store.events.subscribe(every=lambda: QUICK if self._busy else SLOW):
-            await self._release_stopped()
             self._busy = await self._look()
+
+    async def _releases(self) -> None:
+        async for _ in self.store.events.subscribe(every=lambda: SLOW):
+            await self._release_stopped()
 
     async def _look(self) -> bool:
         """Books what ended. True while any session of ours is open."""
         tokens = await self.store.read(lambda conn: sessions.open_tokens(conn, host=self.host))
         for token in tokens:
-            session = self.sessions.find(token)
-            if session is not None and session.ended() is not None:
-                if isinstance(session.ended(), Lost):
-                    await session.stop("its runner is gone")  # nothing may go on in a tree that somebody else gets
-                await self.book(token, session)
+            await self._apart(token, self._settle(token))
         return bool(tokens)
+
+    async def _settle(self, token: str) -> None:
+        session = self.sessions.find(token)
+        end = session.ended() if session is not None else None
+        if session is None or end is None:
+            return
+        if isinstance(end, Lost):
+            await session.stop("its runner is gone")  # nothing may go on in a tree that somebody else gets
+        await self.book(token, session)
+
+    async def _apart(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """One that fails is tried again later and holds up no other."""
+        if self._not_before.get(name, 0.0) > time.monotonic():
+            work.close()
+            return
+        try:
+            await work
+        except Exception:  # border: job - a session that cannot be stopped, an end that cannot be booked
+            log.exception("%s: tried again in %s s", name, AGAIN)
+            self._not_before[name] = time.monotonic() + AGAIN
+        else:
+            self._not_before.pop(name, None)
 
     async def book(self, token: str, session: Session | None) -> None:
         """Never started (no folder) counts as stopped."""
@@ -62,9 +94,12 @@ class Watcher:
         w = tables.waits
         query = sa.select(w.c.key).where(w.c.kind == "stop").distinct()
         for visit in await self.store.read(lambda conn: [row[0] for row in conn.execute(query)]):
-            await self.halt(visit, "the run was sent back")
-            await self.store.write(lambda tx, visit=visit: moves.stop_proven(tx, visit))  # type: ignore[misc]
-            self.ring()
+            await self._apart(visit, self._release(visit))
+
+    async def _release(self, visit: str) -> None:
+        await self.halt(visit, "the run was sent back")
+        await self.store.write(lambda tx: moves.stop_proven(tx, visit))
+        self.ring()
 
 
 def _bill(end: Ended | Ran | Lost) -> tuple[Usage, float]:

@@ -79,7 +79,11 @@ class BuildNode:
         await v.pool(ready, work, key=lambda bead: f"{bead.id}@{bead.sha[:12]}", limit=1)
         left = await v.step("left", self.ground.left, v)
         if left:
-            raise Blocked("BEADS_NOT_RUNNABLE", f"no bead can be started, yet these are not done: {', '.join(left)}")
+            raise Blocked(
+                "BEADS_NOT_RUNNABLE",
+                f"no bead can be started, yet these are not done: {', '.join(left)}",
+                forget=("left",),
+            )
         return Outcome("ok")
 
     async def _asked_for(self, v: Visit) -> None:

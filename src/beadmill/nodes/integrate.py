@@ -57,7 +57,10 @@ class IntegrateNode:
         branch = await v.step("branch", self.squasher.read, tree)
         if not branch.paths:
             raise Blocked(
-                "NOTHING_TO_INTEGRATE", f"{tree.branch} does not differ from {tree.base}", next="cancel the ticket"
+                "NOTHING_TO_INTEGRATE",
+                f"{tree.branch} does not differ from {tree.base}",
+                forget=("branch",),
+                next="cancel the ticket",
             )
         audit = await self._audit(v, branch)
         paths = tuple(one.path for one in audit if one.decision != "exclude")

@@ -47,7 +47,7 @@ class Outside:
     async def serve(self) -> None:
         while True:
             await self.look()
-            await self.pause(min(EVERY * 2**self.failures, LONGEST))
+            await self.pause(min(EVERY * 2 ** min(self.failures, 8), LONGEST))
 
     async def look(self) -> int:
         """How many gates were answered. A forge that does not answer is asked again later."""
@@ -56,7 +56,7 @@ class Outside:
         for waiting in await self.ports.store.read(_waiting):
             try:
                 state = await self.forge(waiting.work).read(ChangeRef(waiting.number))
-            except BeadmillError as error:
+            except (BeadmillError, OSError) as error:
                 log.warning("change %s of %s: %s", waiting.number, waiting.work.key, error)
                 failed = True
                 continue

@@ -279,7 +279,7 @@ async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str
 
     def act(tx: Tx) -> str:
         new = _successor(tx.conn, run)
-        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor)
+        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor, comment=comment)
         return new
 
     new = await _once(ports, key, "runs.rerun", request, actor=actor, act=act)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from beadmill.domain.ended import Ended, Lost, Ran
 from beadmill.domain.values import Json
-from beadmill.processes.wire import decode_end
+from beadmill.processes.wire import BadWire, decode_end
 
 
 class State(Enum):
@@ -98,9 +98,13 @@ def state(folder: Path) -> State:
 
 
 def end_of(folder: Path) -> Ended | Ran | Lost | None:
+    """An end that cannot be read (a foreign hand, another release) says no more than that the session is over: lost."""
     match state(folder):
         case State.ENDED:
-            return decode_end(read_json(folder / "end.json"))
+            try:
+                return decode_end(read_json(folder / "end.json"))
+            except (BadWire, AttributeError, TypeError, ValueError):
+                return Lost()
         case State.LOST:
             return Lost()
         case _:

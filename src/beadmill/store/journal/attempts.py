@@ -90,6 +90,8 @@ def replace_open(tx: Tx, visit: str, scope_tokens: Sequence[str]) -> int:
     """Attempts whose sessions nobody attends any more are closed as replaced (rule 15)."""
     rows = tx.run(sa.select(a).where(a.c.visit_id == visit, a.c.state == AttemptState.OPEN)).mappings().all()
     gone = [row for row in rows if any(_scope(row["key"]) == _scope(token) for token in scope_tokens)]
+    for row in gone:  # an edit taken back is a new try, not the one that was closed
+        moves.forget(tx, visit, _scope(row["key"]).removeprefix(f"{visit}/"))
     return sum(finish(tx, row["run_id"], row["bead"], row["n"], state=AttemptState.REPLACED) for row in gone)
 
 

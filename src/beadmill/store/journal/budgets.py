@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from beadmill.domain.values import GateKind
+from beadmill.domain.budget import Spent, spent
+from beadmill.domain.values import Event, GateKind, Json
+from beadmill.settings import BudgetSettings, RunSettings
 from beadmill.store import tables
+from beadmill.store.db import Tx
 
 r, g, d = tables.runs, tables.gates, tables.decisions
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """``raised`` holds the newest limits people gave, ``times`` how often they did."""
+    """``limits`` are the run's with the newest that people gave, ``times`` how often they did."""
 
     usd: float | None
     tokens: int
     minutes: float
-    raised: dict[str, float]
+    limits: BudgetSettings
     times: int
+
+    @property
+    def spent(self) -> Spent:
+        return spent(self.limits, self.usd, self.tokens, self.minutes)
 
 
 def spending(conn: sa.Connection, run: str) -> Spending:
-    row = conn.execute(sa.select(r.c.cost_usd, r.c.tokens, r.c.agent_seconds).where(r.c.id == run)).one()
+    row = conn.execute(sa.select(r.c.cost_usd, r.c.tokens, r.c.agent_seconds, r.c.settings).where(r.c.id == run)).one()
     query = (
         sa.select(d.c.payload)
         .join(g, g.c.id == d.c.gate_id)
@@ -32,7 +41,22 @@ def spending(conn: sa.Connection, run: str) -> Spending:
         .order_by(d.c.at)
     )
     answers = [x[0] or {} for x in conn.execute(query)]
-    raised: dict[str, float] = {}
+    limits = RunSettings.model_validate(row.settings).budget
     for payload in answers:
-        raised |= {k: v for k, v in payload.items() if k in ("usd", "tokens", "minutes") and v}
-    return Spending(row.cost_usd, row.tokens, row.agent_seconds / 60, raised, len(answers))
+        limits = limits.model_copy(update=_usable(payload))
+    return Spending(row.cost_usd, row.tokens, row.agent_seconds / 60, limits, len(answers))
+
+
+def _usable(payload: Mapping[str, Json]) -> dict[str, float]:
+    """What is no limit (nothing, negative, not a number) changes none."""
+    given = {k: payload[k] for k in ("usd", "tokens", "minutes") if isinstance(payload.get(k), int | float)}
+    good = {k: x for k, x in given.items() if math.isfinite(x) and x > 0}
+    return {k: math.ceil(x) if k == "tokens" else float(x) for k, x in good.items()}
+
+
+def warn(tx: Tx, run: str, before: Spent, *, ticket: str | None) -> None:
+    """Once, when 80 % of a limit are used."""
+    now = spending(tx.conn, run).spent
+    if now.state != "ok" and before.state == "ok":
+        data = {"what": now.what, "share": round(now.share, 3), "unpriced": now.unpriced}
+        tx.emit(Event("budget.warning", data), run=run, ticket=ticket)

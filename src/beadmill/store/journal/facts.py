@@ -31,18 +31,23 @@ def cost(conn: Connection, run: str) -> Cost:
 
 
 def approved(conn: Connection, run: str, kind: str) -> str:
-    """sha256 of the document of this kind that the newest approval names, "" when there is none."""
+    """sha256 of the document of this kind that the newest approval names, "" when there is none. A rerun keeps what
+    was approved in the runs before it."""
+    found, current = "", run
+    while current and not found:
+        found = _approved(conn, current, kind)
+        current = conn.execute(sa.select(r.c.parent).where(r.c.id == current)).scalar() or ""
+    return found
+
+
+def _approved(conn: Connection, run: str, kind: str) -> str:
     query = (
         sa.select(d.c.saw)
         .join(g, g.c.id == d.c.gate_id)
         .where(g.c.run_id == run, d.c.choice == "approve", g.c.state == "answered")
         .order_by(d.c.at.desc())
     )
-    for (saw,) in conn.execute(query):
-        for name, _row, sha in saw:
-            if name == kind:
-                return str(sha)
-    return ""
+    return next((str(sha) for (saw,) in conn.execute(query) for name, _row, sha in saw if name == kind), "")
 
 
 def place(tx: Tx, run: str) -> Wait | None:

@@ -14,7 +14,7 @@ from beadmill.store import tables
 from beadmill.store.db import Tx, stamp
 from beadmill.store.journal import moves
 
-g, d, v, sc = tables.gates, tables.decisions, tables.visits, tables.scopes
+g, d, v = tables.gates, tables.decisions, tables.visits
 
 
 def open_gate(tx: Tx, gate: str, visit: str, request: GateRequest) -> None:
@@ -111,7 +111,8 @@ def _check(row: sa.RowMapping, choice: str, payload: Json) -> None:
 
 
 def _violations(form: Json, payload: Json, where: str = "payload") -> Sequence[str]:
-    """The part of JSON Schema that forms use: type, required, properties, enum, additionalProperties."""
+    """The part of JSON Schema that forms use: type, required, properties, items, enum, additionalProperties, and the
+    limits exclusiveMinimum, maxLength, maxItems."""
     kinds: dict[str, type | tuple[type, ...]] = {
         "object": dict,
         "array": list,
@@ -126,6 +127,11 @@ def _violations(form: Json, payload: Json, where: str = "payload") -> Sequence[s
     found: list[str] = []
     if "enum" in form and payload not in form["enum"]:
         found.append(f"{where} must be one of {form['enum']}")
+    if "exclusiveMinimum" in form and not payload > form["exclusiveMinimum"]:
+        found.append(f"{where} must be more than {form['exclusiveMinimum']}")
+    for limit, kind in (("maxLength", str), ("maxItems", list)):
+        if limit in form and isinstance(payload, kind) and len(payload) > form[limit]:
+            found.append(f"{where} is longer than {form[limit]}")
     if isinstance(payload, dict):
         properties = form.get("properties", {})
         found += [f"{where}.{name} is missing" for name in form.get("required", []) if name not in payload]
@@ -175,9 +181,7 @@ def _decide(tx: Tx, gate: str, *, choice: str, payload: Json, note: str, key: st
 def _forget(tx: Tx, row: sa.RowMapping) -> None:
     """Retry and continue add one round to each scope that failed: old rows stay as history, out of the memo."""
     for scope in row["detail"]["forget"]:
-        query = sa.update(sc).where(sc.c.visit_id == row["visit_id"], sc.c.scope == scope)
-        if tx.run(query.values(round=sc.c.round + 1)).rowcount != 1:
-            tx.run(sa.insert(sc).values(visit_id=row["visit_id"], scope=scope, round=1))
+        moves.forget(tx, row["visit_id"], scope)
 
 
 def rebind(tx: Tx, gate: str, old: ArtifactRef, new: ArtifactRef, *, actor: Actor) -> str:
@@ -206,6 +210,11 @@ def rebind(tx: Tx, gate: str, old: ArtifactRef, new: ArtifactRef, *, actor: Acto
         actor=actor,
     )
     return etag
+
+
+def withdraw(tx: Tx, visit: str) -> None:
+    """Nobody waits for an answer any more."""
+    tx.run(sa.update(g).where(g.c.visit_id == visit, g.c.state == "open").values(state="withdrawn"))
 
 
 def lapse_due(tx: Tx) -> int:

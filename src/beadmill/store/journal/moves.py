@@ -15,6 +15,7 @@ from beadmill.store import tables
 from beadmill.store.db import Tx
 
 r, v, w, g, t = tables.runs, tables.visits, tables.waits, tables.gates, tables.tickets
+sc = tables.scopes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,6 +84,13 @@ def woken(tx: Tx, kind: str, key: str, *, prefix: bool = False) -> list[str]:
     wanted = w.c.key.startswith(key, autoescape=True) if prefix else w.c.key == key
     visits = [row[0] for row in tx.run(sa.select(w.c.visit_id).where(w.c.kind == kind, wanted).distinct())]
     return [visit for visit in visits if make_ready(tx, visit)]
+
+
+def forget(tx: Tx, visit: str, scope: str) -> None:
+    """One round more: what is recorded below ``scope`` stays as history, out of the memo."""
+    query = sa.update(sc).where(sc.c.visit_id == visit, sc.c.scope == scope)
+    if tx.run(query.values(round=sc.c.round + 1)).rowcount != 1:
+        tx.run(sa.insert(sc).values(visit_id=visit, scope=scope, round=1))
 
 
 def stop_proven(tx: Tx, visit: str) -> None:

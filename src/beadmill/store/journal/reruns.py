@@ -20,8 +20,8 @@ from beadmill.store.journal import moves, runs, tokens
 r, v, a, b, c = tables.runs, tables.visits, tables.artifacts, tables.bead_attempts, tables.changes
 
 
-def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: Actor) -> None:
-    """The old run is superseded. Raises NotFound (no such node), Conflict (still live, or its change is merged)."""
+def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: Actor, comment: str = "") -> None:
+    """``comment`` says why, to the target. The old run is superseded. Raises NotFound (no such node), Conflict (still live, or its change is merged)."""
     refuse(tx.conn, run, graph, target)
     row = moves.run_row(tx, run)
     keep = flow.kept(graph, tokens.past(tx.conn, run), target)
@@ -42,7 +42,7 @@ def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: A
     _copy_visits(tx, run, new_run, keep)
     _stand_for(tx, run, new_run, keep, _copy_artifacts(tx, run, new_run, keep))
     _copy_attempts(tx, run, new_run, keep)
-    tokens.apply(tx, new_run, graph, _restart(graph, tokens.past(tx.conn, new_run), target), comment="rerun")
+    tokens.apply(tx, new_run, graph, _restart(graph, tokens.past(tx.conn, new_run), target), comment=comment)
     moves.project(tx, new_run, actor=actor)
 
 

@@ -17,7 +17,7 @@ from beadmill.store.db import Tx
 from beadmill.store.journal import leases, moves, tokens
 
 OPEN = [state for state in VisitState if state.open]
-r, v, t, w, g = tables.runs, tables.visits, tables.tickets, tables.waits, tables.gates
+r, v, t, w, s = tables.runs, tables.visits, tables.tickets, tables.waits, tables.sessions
 
 
 def start(
@@ -120,8 +120,8 @@ def resume(tx: Tx, run: str, *, actor: Actor) -> None:
 
 
 def fence(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> tuple[str, ...]:
-    """First half of cancel and of pause --now: no activation owns anything any more. Returns the open visits, whose
-    sessions the engine stops; only then may ``cancel`` follow."""
+    """First half of cancel and of pause --now: no activation owns anything any more. Returns the visits of which the
+    engine stops what runs; only then may ``cancel`` follow."""
     row = moves.run_row(tx, run)
     if row["state"] != RunState.ACTIVE:
         raise Conflict(f"The run has ended: {row['state']}", code="RUN_ENDED")
@@ -135,13 +135,25 @@ def fence(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> tuple[str, ...
     ]:
         tx.run(sa.insert(w).values(visit_id=visit, kind="hold", key=run))
     tx.emit(Event("run.stopping", {"reason": reason}), run=run, ticket=moves.ticket_key(tx, run), actor=actor)
-    query = sa.select(v.c.id).where(v.c.run_id == run, v.c.state == VisitState.PARKED)
     moves.project(tx, run, actor=actor)
-    return tuple(x[0] for x in tx.run(query))
+    return _to_stop(tx, run)
+
+
+def _to_stop(tx: Tx, run: str) -> tuple[str, ...]:
+    """Open visits, and superseded ones of which something may still run."""
+    opened = sa.select(v.c.id).where(v.c.run_id == run, v.c.state.in_(OPEN))
+    awaited = sa.select(w.c.key).join(v, v.c.id == w.c.visit_id).where(w.c.kind == "stop", v.c.run_id == run)
+    working = sa.select(s.c.visit_id).where(s.c.run_id == run, s.c.ended.is_(None))
+    return tuple(dict.fromkeys(row[0] for query in (opened, awaited, working) for row in tx.run(query)))
 
 
 def cancel(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> None:
-    """Second half, after the proven stop: visits canceled, gates withdrawn, run and ticket canceled."""
+    """Second half, after the proven stop: visits canceled, gates withdrawn, run and ticket canceled.
+
+    Raises Conflict when a session runs again: somebody has resumed the run in between.
+    """
+    if tx.run(sa.select(s.c.token).where(s.c.run_id == run, s.c.ended.is_(None))).first() is not None:
+        raise Conflict("The run was resumed meanwhile", code="RESUMED", kept="the run", next="cancel it again")
     for (visit,) in tx.run(sa.select(v.c.id).where(v.c.run_id == run, v.c.state.in_(OPEN))).all():
         tokens.close_visit(tx, visit, VisitState.CANCELED)
     if reason:

@@ -14,7 +14,7 @@ from beadmill.errors import Superseded
 from beadmill.store import tables
 from beadmill.store.blobs import insert_ignore, put_blob
 from beadmill.store.db import Tx
-from beadmill.store.journal import leases, moves, visits
+from beadmill.store.journal import budgets, leases, moves, visits
 from beadmill.store.journal.moves import Wait
 
 s, r = tables.sessions, tables.runs
@@ -104,7 +104,9 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool
     totals = {"tokens": r.c.tokens + usage.tokens, "agent_seconds": r.c.agent_seconds + (seconds if agent else 0)}
     if usage.cost_usd is not None:
         totals["cost_usd"] = sa.func.coalesce(r.c.cost_usd, 0) + usage.cost_usd
+    before, ticket = budgets.spending(tx.conn, row.run_id).spent, moves.ticket_key(tx, row.run_id)
     tx.run(sa.update(r).where(r.c.id == row.run_id).values(**totals))
+    budgets.warn(tx, row.run_id, before, ticket=ticket)
     tx.emit(
         Event(
             "session.ended",
@@ -120,7 +122,7 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool
         ),
         run=row.run_id,
         visit=row.visit_id,
-        ticket=moves.ticket_key(tx, row.run_id),
+        ticket=ticket,
     )
     leases.free(tx, token)
     moves.woken(tx, "session", token)

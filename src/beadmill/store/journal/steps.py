@@ -47,7 +47,7 @@ def memo(conn: sa.Connection, visit: str) -> Memo:
             sa.select(st.c.name, st.c.round, st.c.kind, st.c.result, st.c.blob).where(st.c.visit_id == visit)
         )
     }
-    query = sa.select(d).join(g, g.c.id == d.c.gate_id).where(g.c.visit_id == visit)
+    query = sa.select(d, g.c.detail).join(g, g.c.id == d.c.gate_id).where(g.c.visit_id == visit)
     decisions = {r["gate_id"]: r for r in conn.execute(query).mappings()}
     sessions = {r["token"]: r for r in conn.execute(sa.select(s).where(s.c.visit_id == visit)).mappings()}
     return Memo(rounds, rows, decisions, sessions)

@@ -15,9 +15,9 @@ from beadmill.domain.values import SYSTEM, Actor, Event, RunId, VisitRef
 from beadmill.errors import Conflict, NotFound, Refused
 from beadmill.store import tables
 from beadmill.store.db import Tx
-from beadmill.store.journal import moves
+from beadmill.store.journal import gates, moves
 
-v, w, g = tables.visits, tables.waits, tables.gates
+v, w = tables.visits, tables.waits
 
 
 def visit_id(run: str, key: Key) -> str:
@@ -73,7 +73,7 @@ def close_visit(tx: Tx, visit: str, to: VisitState) -> bool:
     row = tx.run(sa.select(v.c.state, v.c.run_id).where(v.c.id == visit)).one()
     if not moves.move(tx, visit, to, ended=tx.now):
         return False
-    tx.run(sa.update(g).where(g.c.visit_id == visit, g.c.state == "open").values(state="withdrawn"))
+    gates.withdraw(tx, visit)
     tx.run(sa.delete(w).where(w.c.visit_id == visit))
     tx.emit(Event(f"visit.{to}"), run=row.run_id, visit=visit)
     return VisitState(row.state).open
@@ -81,9 +81,12 @@ def close_visit(tx: Tx, visit: str, to: VisitState) -> bool:
 
 def apply(tx: Tx, run: str, graph: Graph, found: Moves, *, comment: str = "") -> tuple[str, ...]:
     """Carries out what the token machine said. Returns visits that were open and must be proven stopped."""
-    stopping = tuple(
-        visit for visit in (visit_id(run, k) for k in found.supersede) if close_visit(tx, visit, VisitState.SUPERSEDED)
-    )
+    gone = [visit_id(run, k) for k in found.supersede]
+    # A visit that still waits for others to stop hands that on: its heir must not start beside them either.
+    query = sa.select(w.c.key).where(w.c.kind == "stop", w.c.visit_id.in_(gone)).order_by(w.c.key)
+    awaited = [row[0] for row in tx.run(query)]
+    closed = [visit for visit in gone if close_visit(tx, visit, VisitState.SUPERSEDED)]
+    stopping = tuple(dict.fromkeys([*closed, *awaited]))
     start(tx, run, graph, found.start, after=stopping, comment=comment)
     return stopping
 

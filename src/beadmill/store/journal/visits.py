@@ -56,7 +56,7 @@ def park(tx: Tx, visit: str, owner: str, waits: Iterable[Wait], *, phase: Phase 
         tx, visit, VisitState.PARKED, owner=owner, wake_at=min((x.at for x in wanted if x.at is not None), default=None)
     )
     run = run_of(tx, visit)
-    if phase is Phase.WAITING_PR_REVIEW:
+    if tx.run(sa.select(v.c.phase).where(v.c.id == visit)).scalar() == Phase.WAITING_PR_REVIEW:
         facts.leave(tx, run)
     for one in wanted:
         tx.run(sa.insert(w).values(visit_id=visit, kind=one.kind, key=one.key, at=one.at))
@@ -103,6 +103,7 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
         wake_at=None,
     )
     tx.run(sa.delete(w).where(w.c.visit_id == visit))
+    gates.withdraw(tx, visit)
     ticket = moves.ticket_key(tx, row.run_id)
     tx.emit(
         Event("visit.done", {"node": row.node, "n": row.n, "outcome": outcome.edge}),
@@ -119,21 +120,23 @@ def finish(tx: Tx, visit: str, owner: str, graph: Graph, outcome: Outcome) -> No
             for one in found.start:
                 blobs.hand_on(tx, outcome.made, to=tokens.visit_id(row.run_id, (one.node, one.n)))
         if found.ended:
-            runs.end(tx, row.run_id, RunState.CLOSED if outcome.edge == "closed" else RunState.COMPLETED, actor=SYSTEM)
+            closed = any(p.outcome == "closed" for p in tokens.past(tx.conn, row.run_id) if p.state.counts)
+            runs.end(tx, row.run_id, RunState.CLOSED if closed else RunState.COMPLETED, actor=SYSTEM)
     moves.project(tx, row.run_id)
 
 
 def _exhausted(tx: Tx, visit: str, target: str, limit: int) -> None:
     """The way back is used up: the visit stays open behind a blocked gate instead of ending in a dead end."""
-    tx.run(sa.update(v).where(v.c.id == visit).values(state=VisitState.PARKED, outcome=None, ended=None))
+    tx.run(sa.update(v).where(v.c.id == visit).values(state=VisitState.PARKED, outcome=None, ended=None, made=[]))
     block_gate(
         tx,
         visit,
         Blocked(
             "REWORK_LIMIT_REACHED",
             f"The way back to {target} is used up: it gives up after {limit} visits",
+            forget=("",),
             kept="everything that was made",
-            next=f"look at the reasons, then send back to {target} once more, or cancel",
+            next=f"retry does this stage again; or send back to {target} once more, or cancel",
         ),
     )
 
@@ -192,6 +195,17 @@ def release_dead(tx: Tx, workers: Sequence[str] | None = None) -> int:
         query = query.where(v.c.worker.in_(workers))
     values = {"state": VisitState.READY, "owner": None, "activation": v.c.activation + 1}
     return tx.run(query.values(**values)).rowcount
+
+
+def running(conn: sa.Connection, worker: str) -> Sequence[tuple[str, str]]:
+    """(visit, owner) of what this worker runs by the books."""
+    query = sa.select(v.c.id, v.c.owner).where(v.c.state == VisitState.RUNNING, v.c.worker == worker)
+    return [(row.id, row.owner) for row in conn.execute(query)]
+
+
+def release(tx: Tx, visit: str, owner: str) -> bool:
+    """An activation that ended without a word: its visit may go on."""
+    return moves.move(tx, visit, VisitState.READY, only=frozenset({VisitState.RUNNING}), owner=owner)
 
 
 def wake_due(tx: Tx) -> int:
