@@ -74,6 +74,7 @@ if selected codex "$@"; then codex=true; fi
 missing=
 if $postgres && [ -z "$(find_initdb)" ]; then missing="$missing postgresql"; fi
 if $browser; then
+    need npm npm
     command -v chromium-browser >/dev/null 2>&1 || need chromium chromium
     has_chinese_font || missing="$missing fonts-noto-cjk fontconfig"
 fi
@@ -97,6 +98,18 @@ if $codex; then
     BEADMILL_TEST_CODEX=$(native_codex)
     [ -n "$BEADMILL_TEST_CODEX" ] || die "npm installed no Codex binary for this machine" "remove $tools and run ./test.sh again"
     export BEADMILL_TEST_CODEX
+fi
+
+# --- the accessibility rules that the pages are held to ---
+AXE=4.14.1
+if $browser; then
+    axe=$tools/axe/node_modules/axe-core # a folder of its own: npm removes what it did not install itself
+    if ! grep -q "\"version\": \"$AXE\"" "$axe/package.json" 2>/dev/null; then
+        say "installing axe-core $AXE for the tests"
+        mkdir -p "$tools/axe"
+        npm install --prefix "$tools/axe" --no-save --no-audit --no-fund --loglevel=error "axe-core@$AXE" >&2
+    fi
+    export BEADMILL_TEST_AXE="$axe/axe.min.js"
 fi
 
 # --- a PostgreSQL cluster for this run alone ---
