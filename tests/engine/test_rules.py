@@ -487,10 +487,13 @@ async def test_a_missing_lease_is_a_wait_and_a_freed_one_wakes_it(bench: Bench) 
         await bench.start(one("n"), agent_slots=2)
         await bench.until(lambda: len(bench.sessions.running) == 2)
         await bench.state("n.1", "parked")
-        bench.sessions.reply("/a/")
+        first, second = bench.sessions.running  # which two of the three got a slot is open
+        bench.sessions.reply(first)
         await bench.until(lambda: len(bench.sessions.started) == 3)
 
-    assert bench.sessions.running == ["n.1/b/draft#0/1", "n.1/c/draft#0/1"]
+    third = bench.sessions.started[-1]
+    assert sorted([first, second, third]) == [f"n.1/{item}/draft#0/1" for item in "abc"]
+    assert bench.sessions.running == [second, third]
 
 
 async def test_a_parked_item_keeps_its_place(bench: Bench) -> None:

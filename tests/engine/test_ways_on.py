@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import Lost
 from beadmill.domain.values import SYSTEM, GateKind, GateRequest, Outcome, VisitRef
 from beadmill.engine.port import Visit
-from beadmill.errors import Conflict
+from beadmill.errors import Blocked, Conflict
+from beadmill.processes import folder
 from beadmill.sops.load import load
-from beadmill.store import tables
+from beadmill.store import blobs, tables
 from beadmill.store.journal import facts, reruns, runs
 from tests.engine.bench import ME, Bench, agent_task, chain, one
 
@@ -203,10 +205,60 @@ async def test_a_plan_that_cannot_be_read_cuts_off_the_items_in_flight(bench: Be
     assert hanging.is_set()
 
 
-async def test_a_lost_end_is_what_an_unreadable_one_is(tmp_path: Any) -> None:
-    from beadmill.processes import folder
-
+def test_a_lost_end_is_what_an_unreadable_one_is(tmp_path: Path) -> None:
     (tmp_path / "started").write_text("{}")
     (tmp_path / "end.json").write_text('{"type": "FromTheFuture"}')
 
     assert folder.end_of(tmp_path) == Lost()
+
+
+async def test_what_a_rework_handed_on_outlives_a_send_back_by_a_person(bench: Bench) -> None:
+    async def make(v: Visit, _: Any) -> Outcome:
+        if v.ref.n > 1:
+            await v.ask("go", GateRequest(GateKind.APPROVE, "Go?", ("yes",)))
+        return OK
+
+    async def check(v: Visit, _: Any) -> Outcome:
+        return Outcome("failed", made=(await v.put(plan(), by=SYSTEM),))
+
+    sop = BACK.replace("max_visits: 1", "max_visits: 3")
+    bench.node("make", make)
+    bench.node("check", check, "ok", "failed")
+    async with bench.daemon():
+        await bench.start(sop)
+        await bench.gate_open("make.2")
+        await bench.send_back(sop, "make")
+        await bench.gate_open("make.3")
+
+    found = bench.store.read_now(lambda conn: blobs.newest(conn, "r1", "beads"))
+    assert found is not None
+    assert (found.visit, found.ref.sha256) == ("r1/make.3", plan().sha256)
+
+
+async def test_details_that_are_no_json_open_the_gate_all_the_same(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        raise Blocked("BROKEN", details={"where": Path("/x")})
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        gate = await bench.gate_open("blocked")
+
+    assert gate["detail"]["details"] == {"where": "/x"}
+
+
+async def test_a_big_result_with_a_name_that_is_not_utf8_comes_back(bench: Bench) -> None:
+    name = "\udce9" * 70_000
+
+    async def names() -> str:
+        return name
+
+    async def body(v: Visit, _: Any) -> Outcome:
+        assert await v.step("names", names) == name
+        await v.ask("go", GateRequest(GateKind.APPROVE, "Go?", ("yes",), auto="yes"))
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        await bench.until(lambda: bench.run_state() == "completed")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
+from beadmill import redact
 from beadmill.domain.ended import Asked, Ended, Failed, Lapsed, Limited, Lost, Ran, Replied, SessionRef, Stopped, Why
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import (
@@ -246,7 +247,7 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
     wait = Wait("session", token)
     if row is not None and (there := act.sessions.find(token)) is not None and (there.live() or there.ended()):
         raise parked(wait)  # it runs, or waits to be booked
-    work = factory()
+    work = _scrubbed(factory())
     if row is None:
         if isinstance(work, AgentTask):
             await _within_budget(act)
@@ -261,6 +262,13 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
     await act.sessions.attach(token, work, BoxSpec(act.settings.sandbox, Path(act.work.workspace)))
     act.passed(f"{name}:attached")
     raise parked(wait)
+
+
+def _scrubbed(work: W) -> W:
+    """No secret of ours reaches an agent, a session folder or the books by way of a brief."""
+    if isinstance(work, Batch):
+        return work
+    return replace(work, brief=replace(work.brief, text=redact.ours().work(work.brief.text)))
 
 
 def _opening(act: Activation, token: str, work: AgentTask | Batch) -> Opening:

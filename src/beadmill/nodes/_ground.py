@@ -50,6 +50,8 @@ class Ground:
                 await self.ledger.finish(v.ref.run, bead.id, other.n, state=AttemptState.FAILED, note=note)
         await self.clean(tree, attempt.start_commit, inputs, f"{bead.id} try {attempt.n} begins")
         notes = await self.ledger.notes(v.ref.run, bead.id, bead.sha)
+        if v.comment.strip():
+            notes = (*notes, f"Why the build was started again: {v.comment.strip()}")
         return Start(
             attempt.start_commit, attempt.n, tuple(notes), await snapshot(tree.repository, ours=(tree.branch,))
         )

@@ -112,6 +112,15 @@ def hand_on(tx: Tx, made: Sequence[ArtifactRef], *, to: str) -> None:
         )  # fmt: skip
 
 
+def hand_over(tx: Tx, old: str, *, to: str) -> None:
+    """What visit ``old`` had been handed on goes to the next visit of its node: a send back forgets no finding."""
+    parent = a.alias()
+    query = sa.select(a).join(parent, parent.c.id == a.c.parent)
+    query = query.where(a.c.visit_id == old, parent.c.run_id == a.c.run_id, parent.c.visit_id != old)
+    rows = {row["kind"]: _row(row).ref for row in tx.run(query.order_by(a.c.version)).mappings()}
+    hand_on(tx, tuple(rows.values()), to=to)
+
+
 def newest(conn: Connection, run: str, kind: str) -> ArtifactRow | None:
     """The row of this kind that holds in the run's living history (superseded visits do not count): what the last
     finished visit stands for, unless something was put after it ended; else the last version.

@@ -68,7 +68,7 @@ def record(
     """Result and event in one commit. Raises Superseded when this activation no longer owns its visit."""
     if not moves.owned(tx, visit, owner):
         raise Superseded(visit)
-    text = json.dumps(result, ensure_ascii=False)
+    text = json.dumps(result)  # ASCII: a file name need not be UTF-8
     blob = blobs.put_blob(tx, text.encode()) if len(text) > BIG else None
     row = Row(kind, None if blob else result, blob)
     seq = tx.run(sa.select(sa.func.coalesce(sa.func.max(st.c.seq), 0) + 1).where(st.c.visit_id == visit)).scalar_one()

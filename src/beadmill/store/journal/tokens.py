@@ -13,7 +13,7 @@ from beadmill.domain.machine import VisitState, first_phase
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import SYSTEM, Actor, Event, RunId, VisitRef
 from beadmill.errors import Conflict, NotFound, Refused
-from beadmill.store import tables
+from beadmill.store import blobs, tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import gates, moves
 
@@ -88,6 +88,10 @@ def apply(tx: Tx, run: str, graph: Graph, found: Moves, *, comment: str = "") ->
     closed = [visit for visit in gone if close_visit(tx, visit, VisitState.SUPERSEDED)]
     stopping = tuple(dict.fromkeys([*closed, *awaited]))
     start(tx, run, graph, found.start, after=stopping, comment=comment)
+    for one in found.start:
+        before = max((n for node, n in found.supersede if node == one.node), default=0)
+        if before:
+            blobs.hand_over(tx, visit_id(run, (one.node, before)), to=visit_id(run, (one.node, one.n)))
     return stopping
 
 

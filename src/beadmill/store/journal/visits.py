@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
+from beadmill import redact
 from beadmill.domain import flow
 from beadmill.domain.machine import Hold, Phase, RunState, VisitState
 from beadmill.domain.sop import Graph
@@ -158,18 +160,19 @@ def block_gate(tx: Tx, visit: str, error: Blocked) -> None:
         .select_from(tables.gates)
         .where(tables.gates.c.visit_id == visit, tables.gates.c.kind == GateKind.BLOCKED)
     ).scalar_one()
-    detail: Mapping[str, Json] = {
+    said = {
         "code": error.code,
         "message": error.message,
         "details": error.details,
         "kept": error.kept,
         "next": error.next,
-        "forget": list(error.forget),
-        "continuable": error.continuable,
     }
+    plain = json.loads(json.dumps(said, default=str))  # whatever a node put there, the gate must open
+    shown: Mapping[str, Json] = redact.ours().json(plain)  # tracebacks and output of tools may hold anything
+    detail = {**shown, "forget": list(error.forget), "continuable": error.continuable}
     choices = ("retry", "continue") if error.continuable else ("retry",)
     gate = f"{visit}/blocked#{n}"
-    gates.open_gate(tx, gate, visit, GateRequest(GateKind.BLOCKED, error.message, choices, detail=detail))
+    gates.open_gate(tx, gate, visit, GateRequest(GateKind.BLOCKED, shown["message"], choices, detail=detail))
     tx.run(sa.insert(w).values(visit_id=visit, kind="gate", key=gate))
 
 
