@@ -7,6 +7,7 @@ set -eu
 cd "$(dirname "$0")"
 . .ci/venv.sh
 CODEX=0.171.0
+AXE=4.14.1
 tools=$(pwd)/.test-tools
 whole=false
 [ $# -gt 0 ] || whole=true
@@ -77,10 +78,8 @@ if $browser; then
     command -v chromium-browser >/dev/null 2>&1 || need chromium chromium
     has_chinese_font || missing="$missing fonts-noto-cjk fontconfig"
 fi
-if $codex; then
-    need npm npm
-    need bwrap bubblewrap
-fi
+if $codex || $browser; then need npm npm; fi
+if $codex; then need bwrap bubblewrap; fi
 install_missing
 
 # --- the coding agent that the agent tests drive: the real program, talking to a scripted model on loopback ---
@@ -97,6 +96,17 @@ if $codex; then
     BEADMILL_TEST_CODEX=$(native_codex)
     [ -n "$BEADMILL_TEST_CODEX" ] || die "npm installed no Codex binary for this machine" "remove $tools and run ./test.sh again"
     export BEADMILL_TEST_CODEX
+fi
+
+# --- the accessibility checker that the browser tests put into every page ---
+if $browser; then
+    axe=$tools/axe/node_modules/axe-core # a folder of its own: npm takes out of a folder what it was not asked for
+    grep -q "\"version\": \"$AXE\"" "$axe/package.json" 2>/dev/null || {
+        say "installing axe-core $AXE for the tests"
+        mkdir -p "$tools/axe"
+        npm install --prefix "$tools/axe" --no-save --no-audit --no-fund --loglevel=error "axe-core@$AXE" >&2
+    }
+    export BEADMILL_TEST_AXE="$axe/axe.min.js"
 fi
 
 # --- a PostgreSQL cluster for this run alone ---
