@@ -90,8 +90,11 @@ class EngineThread:
     async def _serve(self) -> None:
         try:
             await self._sessions.sweep_lost()
-        except Unavailable as error:  # said again when its visit is reached: nothing starts in a tree that is not free
-            log.exception("%s %s", error.message, error.details)
+        except (
+            Unavailable,
+            OSError,
+        ):  # said again when its visit is reached: nothing starts in a tree that is not free
+            log.exception("not every lost session could be ended")
         async with asyncio.TaskGroup() as group:
             for service in self._services:
                 group.create_task(_forever(service))

@@ -100,12 +100,30 @@ class RunSettings(_Group):
     parallel_tickets: int = Field(default=2, ge=1, le=16)
     context_tokens: int = Field(default=100_000, ge=8_000)
 
+    @classmethod
+    def thawed(cls, frozen: dict[str, Any]) -> RunSettings:
+        """What a run froze, as this release understands it: a setting that is gone since is left out, so that a run
+        that waits outlives an upgrade. Raises pydantic.ValidationError for a value that no longer is one."""
+        return cls.model_validate(_known(cls, frozen))
+
     def overlaid(self, *layers: dict[str, Any]) -> RunSettings:
         """Later layers win, merged key by key; the result is validated whole. Raises pydantic.ValidationError."""
         merged = self.model_dump(mode="json")
         for layer in layers:
             _merge(merged, layer)
         return RunSettings.model_validate(merged)
+
+
+def _known(model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` without the keys that ``model`` and its groups do not have."""
+    kept: dict[str, Any] = {}
+    for name, value in values.items():
+        field = model.model_fields.get(name)
+        if field is not None:
+            group = field.annotation
+            deeper = isinstance(value, dict) and isinstance(group, type) and issubclass(group, BaseModel)
+            kept[name] = _known(group, value) if deeper and isinstance(group, type) else value
+    return kept
 
 
 def _merge(into: dict[str, Any], layer: dict[str, Any]) -> None:

@@ -93,3 +93,19 @@ async def test_a_forge_that_does_not_answer_is_asked_less_and_less_often(bench: 
         await outside.serve()
 
     assert pauses == [60, 120, 240, 300, 300]
+
+
+async def test_a_forge_that_is_gone_for_days_ends_nothing(bench: Bench, tmp_path: Path) -> None:
+    outside = await waiting(bench, tmp_path, None)
+    outside.failures = 5_000  # two weeks of tries
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        raise TimeoutError
+
+    outside.pause = pause
+    with pytest.raises(TimeoutError):
+        await outside.serve()
+
+    assert pauses == [300]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 import sqlalchemy as sa
@@ -78,3 +79,18 @@ async def test_a_read_sees_one_moment_whatever_is_written_meanwhile(store: Store
         return before, conn.execute(count).scalar_one()
 
     assert (await store.read(read), seqs(store)) == ((0, 0), [1])
+
+
+def test_a_subscriber_whose_loop_has_closed_spoils_no_write(store: Store) -> None:
+    async def listen() -> None:
+        listening.append(store.events.subscribe())
+        await anext(listening[0])
+
+    listening: list[AsyncIterator[int]] = []
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(listen())
+    loop.close()
+
+    store.write_now(lambda tx: emit(tx, "a"))
+
+    assert seqs(store) == [1]

@@ -186,7 +186,7 @@ class Dispatcher:
         r = tables.runs
         row = conn.execute(r.select().where(r.c.id == ref.run)).mappings().one()
         graph = self.parse(row["sop_body"])
-        settings = RunSettings.model_validate(row["settings"])
+        settings = RunSettings.thawed(row["settings"])
         comment = conn.execute(sa.select(tables.visits.c.comment).where(tables.visits.c.id == str(ref))).scalar()
         return Loaded(graph, settings, Work(**row["work"]), comment or "")
 

@@ -154,7 +154,7 @@ async def diff(ports: Ports, row: int, *, actor: Actor, against: int | None = No
 
 def _diff(conn: Connection, row: int, against: int | None) -> views.DiffView:
     new = _row(conn, row)
-    other = against if against is not None else (new.parent or _before(conn, new))
+    other = against if against is not None else (_parent(conn, new) or _before(conn, new))
     if other is None:
         return views.DiffView(row=row, against=None, diff="")
     old = _row(conn, other)
@@ -163,6 +163,11 @@ def _diff(conn: Connection, row: int, against: int | None) -> views.DiffView:
     before, after = (as_text(r.kind, blobs.get_blob(conn, r.sha256)).splitlines(keepends=True) for r in (old, new))
     left, right = (f"{r.kind} v{r.version} ({r.author})" for r in (old, new))
     return views.DiffView(row=row, against=other, diff="".join(difflib.unified_diff(before, after, left, right)))
+
+
+def _parent(conn: Connection, row: Any) -> int | None:
+    """The version it was edited from; a document made from another kind (beads from a blueprint) has none."""
+    return row.parent if row.parent is not None and _row(conn, row.parent).kind == row.kind else None
 
 
 def _before(conn: Connection, row: Any) -> int | None:

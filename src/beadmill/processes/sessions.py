@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -184,17 +184,26 @@ class FolderSessions:
 
     def all(self) -> Iterator[FolderSession]:
         """Every session with a readable spec."""
-        for path in sorted(self.root.glob("*/spec.json")):
-            spec = files.read_json(path)
+        yield from self._read(sorted(path.parent for path in self.root.glob("*/spec.json")))
+
+    def _lost(self) -> list[FolderSession]:
+        """Folders that have an end are passed by unread: there are as many as there ever were sessions."""
+        folders = (path.parent for path in self.root.glob("*/spec.json"))
+        left = sorted(folder for folder in folders if not (folder / "end.json").exists())
+        return [s for s in self._read(left) if files.state(s.folder) is State.LOST]
+
+    def _read(self, folders: Iterable[Path]) -> Iterator[FolderSession]:
+        for folder in folders:
+            spec = files.read_json(folder / "spec.json")
             if spec is not None:
-                yield FolderSession(path.parent, spec["token"])
+                yield FolderSession(folder, spec["token"])
 
     async def sweep_lost(self) -> tuple[str, ...]:
         """Ends what lost sessions left running; returns their tokens. For start-up.
 
         Raises Unavailable when one could not be ended, behind having tried all.
         """
-        lost = [s for s in self.all() if files.state(s.folder) is State.LOST]
+        lost = self._lost()
         failed: list[Unavailable] = []
         for session in lost:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Broker:
             self.last = max(self.last, seq)
             subscribers = list(self._subscribers)
         for one in subscribers:
-            if not one.loop.is_closed():
+            with suppress(RuntimeError):  # its loop has closed; what was committed stays committed
                 one.loop.call_soon_threadsafe(one.event.set)
 
     @contextmanager

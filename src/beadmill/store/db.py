@@ -109,7 +109,7 @@ class Store:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        """Once submitted it is carried out even when the awaiting task is cancelled."""
+        """Once it has begun it is carried out, even when the awaiting task is cancelled."""
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._write, fn)
 
     def read_now(self, fn: Callable[[Connection], T]) -> T:

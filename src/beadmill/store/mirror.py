@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -12,11 +13,14 @@ from sqlalchemy.engine import Connection
 from beadmill.artifacts.base import KINDS
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.yaml import to_yaml
+from beadmill.domain.values import Json
+from beadmill.errors import BeadmillError
 from beadmill.store import blobs, tables
 from beadmill.store.db import Store, Tx
 
 e, r, t, s = tables.events, tables.runs, tables.tickets, tables.settings
 CURSOR = "mirror.seq"
+TOLD = ("artifact.put", "gate.rebound")  # an edit that is taken back puts nothing, the gate shows the earlier row again
 
 
 class Mirror:
@@ -43,9 +47,9 @@ class Mirror:
 
     def _new(self, conn: Connection, batch: int) -> list[tuple[int, Path, str]]:
         cursor = conn.execute(sa.select(s.c.value).where(s.c.key == CURSOR)).scalar() or 0
-        query = sa.select(e).where(e.c.kind == "artifact.put", e.c.seq > cursor).order_by(e.c.seq).limit(batch)
+        query = sa.select(e).where(e.c.kind.in_(TOLD), e.c.seq > cursor).order_by(e.c.seq).limit(batch)
         return [
-            (row["seq"], *self._file(conn, row["run_id"], row["data"]["kind"], row["data"]["sha256"]))
+            (row["seq"], *self._file(conn, row["run_id"], *_meant(conn, row["data"])))
             for row in conn.execute(query).mappings()
         ]
 
@@ -53,9 +57,10 @@ class Mirror:
         key = conn.execute(sa.select(t.c.key).join(r, r.c.ticket_id == t.c.id).where(r.c.id == run)).scalar()
         folder = self._home / "tickets" / key if key else self._home / "runs" / run
         data = blobs.get_blob(conn, sha)
-        if kind not in KINDS:
+        try:
+            doc = KINDS[kind].parse(data)
+        except (KeyError, BeadmillError, ValueError):  # of a plugin, or of another release: as it is
             return folder / f"{kind}.json", data.decode()
-        doc = KINDS[kind].parse(data)
         return (
             (folder / "beads.jsonl", doc.jsonl()) if isinstance(doc, Beads) else (folder / f"{kind}.yaml", to_yaml(doc))
         )
@@ -67,6 +72,14 @@ class Mirror:
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
                 file.write(text)
             fresh.replace(path)
+
+
+def _meant(conn: Connection, data: Mapping[str, Json]) -> tuple[str, str]:
+    """Kind and sha256 of the document an event is about."""
+    if "to" in data:
+        ref = blobs.artifact(conn, data["to"]).ref
+        return ref.kind, ref.sha256
+    return data["kind"], data["sha256"]
 
 
 def _advance(tx: Tx, seq: int) -> None:

@@ -41,7 +41,7 @@ def spending(conn: sa.Connection, run: str) -> Spending:
         .order_by(d.c.at)
     )
     answers = [x[0] or {} for x in conn.execute(query)]
-    limits = RunSettings.model_validate(row.settings).budget
+    limits = RunSettings.thawed(row.settings).budget
     for payload in answers:
         limits = limits.model_copy(update=_usable(payload))
     return Spending(row.cost_usd, row.tokens, row.agent_seconds / 60, limits, len(answers))

@@ -53,7 +53,7 @@ def _approved(conn: Connection, run: str, kind: str) -> str:
 def place(tx: Tx, run: str) -> Wait | None:
     """Takes one of the project's ``parallel_tickets`` places, or says what to wait for. A run that has one keeps it."""
     row = tx.run(sa.select(r.c.project_id, r.c.settings, r.c.host).where(r.c.id == run)).one()
-    limit = RunSettings.model_validate(row.settings).parallel_tickets
+    limit = RunSettings.thawed(row.settings).parallel_tickets
     if leases.take(tx, KIND, str(row.project_id), run, limit=limit, host=row.host):
         return None
     return Wait("lease", f"{KIND}/{row.project_id}:{limit}")

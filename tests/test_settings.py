@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from beadmill.settings import RunSettings, SeatConfig, Settings
+
+
+def test_layers_are_merged_key_by_key_and_the_last_one_wins() -> None:
+    made = RunSettings().overlaid({"build": {"attempts": 2, "idle_s": 60}}, {"build": {"attempts": 3}})
+
+    assert (made.build.attempts, made.build.idle_s, made.build.iteration_s) == (3, 60, 1200)
+
+
+def test_an_unknown_setting_of_a_person_is_refused() -> None:
+    with pytest.raises(ValidationError, match="speed"):
+        RunSettings().overlaid({"build": {"speed": 9}})
+
+
+def test_a_setting_that_is_gone_since_a_run_froze_it_does_not_stop_the_run() -> None:
+    frozen = RunSettings().overlaid({"build": {"attempts": 2}}).model_dump(mode="json")
+    frozen["build"]["parallel"] = 4
+    frozen["hooks"] = "observe_only"
+
+    thawed = RunSettings.thawed(frozen)
+
+    assert thawed == RunSettings().overlaid({"build": {"attempts": 2}})
+
+
+def test_a_seat_is_written_as_agent_model_and_effort() -> None:
+    assert RunSettings().overlaid({"council": {"seats": ["codex/gpt-5/high"]}}).council.seats == (
+        SeatConfig(agent="codex", model="gpt-5", effort="high"),
+    )
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.toml").write_text('port = 1234\nsynchronous = "FULL"\n')
+    monkeypatch.setenv("BEADMILL_PORT", "4321")
+
+    made = Settings(home=tmp_path)
+
+    assert (made.port, made.synchronous) == (4321, "FULL")
