@@ -69,6 +69,7 @@ def test_a_limit_parks_until_its_end_says_so_and_goes_on_by_itself(small: Small)
         assert watching.wait(60) == 5
     assert ("scan.1" in heard, visit["state"], visit["wake_at"] is not None) == (True, "parked", True)
     assert "waits until" in status
+    assert any(line.startswith("scan waits until 20") for line in rest.splitlines())
     assert "Approve the plan of work" in rest
 
 

@@ -15,7 +15,7 @@ import typer
 
 from beadmill.cli import daemon
 from beadmill.cli.client import Client, Event
-from beadmill.cli.common import home, money, say
+from beadmill.cli.common import home, money, parked, say
 from beadmill.errors import BeadmillError, Unavailable
 
 ENDS: Final = {"completed": 0, "canceled": 1}
@@ -128,8 +128,14 @@ def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
         events = feed.next(60)
         for event in events:
             _say_event(event, as_json)
-        if any(event.kind.startswith(NEWS) for event in events):
+        if any(_is_news(event) for event in events):
+            time.sleep(CALM)
             ticket = _fresh(feed) or ticket
+
+
+def _is_news(event: Event) -> bool:
+    """The ticket must be read anew: something asks, holds, ended, or met a provider's limit."""
+    return event.kind.startswith(NEWS) or (event.kind == "session.ended" and event.data["data"]["end"] == "Limited")
 
 
 def _say_event(event: Event, as_json: bool) -> None:
@@ -151,6 +157,10 @@ def _say_gates(ticket: Any, asked: set[str], as_json: bool) -> None:
         asked.add(HELD)
         if not as_json:
             typer.echo(_held(ticket))
+    for line in _parked(ticket):
+        if line not in asked and not as_json:
+            typer.echo(line)
+        asked.add(line)
     for gate in _gates(ticket):
         if gate["id"] not in asked:
             asked.add(gate["id"])
@@ -165,6 +175,10 @@ def _say_end(ticket: Any, as_json: bool) -> None:
 
 def _held(ticket: Any) -> str:
     return f"HELD ({ticket['hold']}): nothing new starts\n  beadmill run resume {ticket['run']}"
+
+
+def _parked(ticket: Any) -> list[str]:
+    return list(parked(ticket["current"])) if ticket["current"] else []
 
 
 def _gates(ticket: Any) -> list[Any]:
@@ -201,6 +215,7 @@ def _picture(ticket: Any, *, away: bool) -> Any:
     if ticket["hold"] != "none":
         facts.append(f"held ({ticket['hold']}): beadmill run resume {ticket['run']}")
     parts: list[Any] = [head, Text("  ".join(facts)), Text(), *_rail(ticket)]
+    parts += [Text(line, "yellow") for line in _parked(ticket)]
     for gate in _gates(ticket):
         parts += [Text(), Text(f"Waits for you: {gate['title']}", "bold yellow"), Text(f"  {gate['answer_with']}")]
     if away:
