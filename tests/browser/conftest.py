@@ -31,10 +31,10 @@ class Site:
     place: material.Place
     record: Record
 
-    async def call(self, operation: str, body: Any = None, **values: str) -> Any:
-        route = ROUTES[operation]
+    async def call(self, operation: str, body: Any = None, *, etag: str = "", **values: str) -> Any:
+        route, headers = ROUTES[operation], {"If-Match": etag} if etag else {}
         async with self._client() as client:
-            answer = await client.request(route.method, route.url(**values), json=body)
+            answer = await client.request(route.method, route.url(**values), json=body, headers=headers)
         assert answer.status_code < 300, answer.text
         return answer.json()
 

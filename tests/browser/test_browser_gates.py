@@ -89,4 +89,16 @@ async def test_a_gate_is_answered_on_a_phone_from_the_inbox(site: Site, visitor:
     await expect(page.get_by_role("button", name="Approve")).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
     await page.get_by_role("button", name="Approve").click()
-    await expect(page.get_by_role("heading", name="How it ended")).to_be_visible()
+    await expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+
+
+async def test_words_in_the_inbox_stay_when_somebody_else_answers(site: Site, visitor: Visitor) -> None:
+    page = await visitor()
+    await site.asking()
+    await page.goto(f"{site.record.url}/gates")
+    await page.get_by_role("main").locator("summary").first.click()
+    await page.get_by_label("Note").fill("half a thought")
+    gate = (await site.call("gates.listing"))["items"][0]
+    await site.call("gates.answer", {"choice": "approved"}, etag=gate["etag"], gate=gate["id"])
+    await expect(page.get_by_text("Something changed")).to_be_visible()
+    await expect(page.get_by_label("Note")).to_have_value("half a thought")

@@ -98,6 +98,13 @@ async def test_no_page_has_a_violation_of_axe(site: Site, visitor: Visitor, *, d
         assert (path, await violations(page)) == (path, [])
 
 
+@pytest.mark.timeout(120)
+async def test_axe_sees_what_breaks_its_rules(visitor: Visitor) -> None:
+    page = await visitor()
+    await page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+    assert await violations(page) == ['image-alt: ["img"]']
+
+
 @pytest.mark.timeout(180)
 async def test_answers_that_are_being_written_survive_a_reload(site: Site, visitor: Visitor) -> None:
     page = await visitor()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import sys
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from beadmill.operations.routes import ROUTES
 from beadmill.web.record import Record
 
 SLOW = 120.0  # seconds: an agent's install answers late, everything else at once
+RATE = "RATE"  # the code of a refusal that only says when to come again
 EXITS = {400: 2, 404: 3, 409: 4, 422: 2, 428: 4}
 
 
@@ -77,18 +80,27 @@ class Client:
             headers["Idempotency-Key"] = uuid.uuid4().hex
             payload = b"" if body is None else json.dumps(body).encode()
             headers |= {"Content-Type": "application/json"} if payload else {}
+        while True:
+            status, said = self._send(route.method, _url(route.url(**path), query), payload, headers)
+            if status < 400:
+                return said
+            refused = _refused(status, said)
+            if refused.code != RATE:
+                raise refused
+            wait = float(refused.details.get("retry_after", 1))
+            sys.stderr.write(f"{refused.message}: waiting {wait:.0f} s …\n")
+            time.sleep(wait)  # nothing was done: the same request again
+
+    def _send(self, method: str, url: str, payload: bytes | None, headers: Mapping[str, str]) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", self.record.port, timeout=SLOW)
         try:
-            connection.request(route.method, _url(route.url(**path), query), payload, headers)
+            connection.request(method, url, payload, dict(headers))
             answer = connection.getresponse()
-            said = answer.read().decode()
+            return answer.status, answer.read().decode()
         except OSError as error:
             raise _away(self.record, error) from error
         finally:
             connection.close()
-        if answer.status >= 400:
-            raise _refused(answer.status, said)
-        return said
 
     def follow(self, operation: str, *, query: Mapping[str, Any], last: str = "", **path: str) -> Iterator[Event]:
         """Server-sent events until the daemon ends the stream. Raises as ``call`` does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -136,6 +136,13 @@ def settings_of(layer: dict[str, Any], *above: str) -> str:
         for name, value in layer.items()
     ]
     return "  ".join(parts)
+
+
+def parked(run: dict[str, Any]) -> Iterator[str]:
+    """What waits for a time: a provider's limit, a question that lapses."""
+    for visit in run["visits"]:
+        if visit["state"] == "parked" and visit["wake_at"]:
+            yield f"{visit['node']} waits until {visit['wake_at'][:16].replace('T', ' ')} UTC"
 
 
 def text_of(given: str) -> str:

@@ -73,11 +73,13 @@ def _lines(detail: Any) -> Iterator[str]:
     pairs = detail.items() if isinstance(detail, dict) else [("-", one) for one in detail or ()]
     for name, value in pairs:
         mark = name if name == "-" else f"{name.replace('_', ' ')}:"
-        if isinstance(value, (dict, list)) and value:
+        if value in (None, "", [], {}) or name in HIDDEN:
+            continue
+        if isinstance(value, (dict, list)):
             yield mark
             yield from (f"  {line}" for line in _lines(value))
-        elif value not in (None, "", [], {}) and name not in HIDDEN:
-            yield f"{mark} {value}"
+        else:
+            yield f"{mark} {'; '.join(str(value).splitlines())}"
 
 
 @app.command("approve")

@@ -4,7 +4,23 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, Most, api, fields, group, money, overrides, settings_of, show, table, text_of
+from beadmill.cli.client import Client
+from beadmill.cli.common import (
+    AsJson,
+    Most,
+    api,
+    fields,
+    group,
+    money,
+    overrides,
+    parked,
+    say,
+    settings_of,
+    show,
+    table,
+    text_of,
+)
+from beadmill.errors import BeadmillError
 
 app = group("Work items: from a draft to a merged change.")
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
@@ -31,8 +47,16 @@ def new(
     texts = {"description": text_of(description or ""), "acceptance": text_of(acceptance or "")}
     answer = client.call("tickets.create", body={**body, **texts})
     if start_now:
-        answer = client.call("tickets.start", key=answer["key"])
+        answer = _started(client, answer["key"])
     show(answer, as_json=as_json, text=_one)
+
+
+def _started(client: Client, key: str) -> Any:
+    try:
+        return client.call("tickets.start", key=key)
+    except BeadmillError:
+        say(f"{key} was created; it is not started.")
+        raise
 
 
 @app.command("list")
@@ -111,6 +135,8 @@ def _run(run: Any) -> None:
     table(("NODE", "STATE", "VISITS", "OUTCOME", "SPENT"), rows, empty="no nodes")
     if run["change"]:
         typer.echo(f"\nChange {run['change']['number']}: {run['change']['state']} {run['change']['url']}".rstrip())
+    for line in parked(run):
+        typer.echo(f"\n{line}")
     if run["hold"] != "none":
         typer.echo(f"\nHeld ({run['hold']}). Go on: beadmill run resume {run['id']}")
     for gate in run["gates"]:

@@ -21,8 +21,10 @@ from beadmill.errors import BeadmillError, Unavailable
 ENDS: Final = {"completed": 0, "canceled": 1}
 NEEDS_A_PERSON: Final = 5
 HELD: Final = "held"  # beside gate ids in what was said already
+NEWS: Final = ("gate.", "ticket.", "run.", "reset")  # events after which plain lines need the ticket anew
 QUIET: Final = ("gate", "token", "node", "n")  # of an event: ids, and what its place says already
 TICK: Final = 1.0  # seconds between two pictures when nothing happens
+CALM: Final = 0.4  # seconds in which many events become one picture
 AWAY: Final = 1.0  # seconds before the daemon is looked for again
 MARKS: Final = {
     "waiting": "·",
@@ -84,7 +86,7 @@ class Feed:
 
 
 def watch(client: Client, key: str, *, as_json: bool, until_gate: bool) -> int:
-    """Until the ticket ends: 0 completed, 1 canceled; 5 when ``until_gate`` and a person is needed or it is held."""
+    """Until the ticket ends: 0 completed, 1 canceled; 5 when ``until_gate`` and a person is needed."""
     ticket = client.call("tickets.show", key=key)
     seq = ticket["current"]["seq"] if ticket["current"] else client.call("status.show")["seq"]
     feed = Feed(client, key, str(seq))
@@ -100,7 +102,8 @@ def watch(client: Client, key: str, *, as_json: bool, until_gate: bool) -> int:
 def _over(ticket: Any, until_gate: bool) -> int | None:
     if ticket["state"] in ENDS:
         return ENDS[ticket["state"]]
-    return NEEDS_A_PERSON if until_gate and (ticket["waits"] or ticket["hold"] != "none") else None
+    waits = _gates(ticket) or ticket["hold"] != "none" or ticket["state"] == "draft"
+    return NEEDS_A_PERSON if until_gate and waits else None
 
 
 def _fresh(feed: Feed) -> Any:
@@ -114,6 +117,8 @@ def _fresh(feed: Feed) -> Any:
 # --- plain lines --------------------------------------------------------------------------------------------------
 def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
     asked: set[str] = set()
+    if ticket["state"] == "draft" and not as_json:
+        typer.echo(f"{ticket['key']} is a draft: beadmill ticket start {ticket['key']}")
     while True:
         _say_gates(ticket, asked, as_json)
         end = _over(ticket, until_gate)
@@ -123,7 +128,8 @@ def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
         events = feed.next(60)
         for event in events:
             _say_event(event, as_json)
-        ticket = (_fresh(feed) or ticket) if events else ticket
+        if any(event.kind.startswith(NEWS) for event in events):
+            ticket = _fresh(feed) or ticket
 
 
 def _say_event(event: Event, as_json: bool) -> None:
@@ -178,6 +184,7 @@ def _live(feed: Feed, ticket: Any, until_gate: bool) -> int:
             if end is not None:
                 return end
             events = feed.next(TICK)
+            time.sleep(CALM if events else 0)
             now = _fresh(feed) if events else ticket
             ticket = now or ticket
             screen.update(_picture(ticket, away=now is None), refresh=True)

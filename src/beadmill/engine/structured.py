@@ -174,7 +174,7 @@ async def _keep(v: Visit, shape: str, raw: list[RawReply], interventions: tuple[
 
 
 def _spent(scope: str, shape: str, raw: list[RawReply], kept: ArtifactRef) -> Blocked:
-    why = raw[-1].error or raw[-1].failure
+    why = "; ".join(raw[-1].error.splitlines()) or raw[-1].failure
     return Blocked(
         "AGENT_OUTPUT_INVALID",
         f"no usable {shape} after {len(raw)} {'reply' if len(raw) == 1 else 'replies'}: {why}",

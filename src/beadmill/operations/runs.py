@@ -246,11 +246,18 @@ async def send_back(
 def _bound(conn: Connection, gate: str, etag: str | None) -> None:
     row = _rows.gate_row(conn, gate)
     if etag is None:
-        raise Missing("say which version you saw (If-Match)", code="IF_MATCH", kept="nothing was changed")
+        raise Missing("say which version you saw (If-Match)", code="IF_MATCH_REQUIRED", kept="nothing was changed")
     if row.state != "open":
-        raise Conflict(f"this gate is {row.state}", code="ANSWERED", kept="the decision stands", next="reload it")
+        raise Conflict(
+            f"this gate is {row.state}", code="ALREADY_ANSWERED", kept="the decision stands", next="reload it"
+        )
     if row.etag != etag:
-        raise Stale("what this gate shows has changed since you read it", code="STALE", kept="nothing was changed")
+        raise Stale(
+            "what this gate shows has changed since you read it",
+            code="GATE_STALE",
+            kept="nothing was changed",
+            next="read it again, then decide",
+        )
 
 
 def _graph(conn: Connection, run: str) -> Graph:

@@ -206,7 +206,9 @@ def _draft(row: Any) -> None:
             code="NOT_DRAFT",
             details={"state": row.state, "status": row.status},
             kept="nothing was changed",
-            next=f"beadmill ticket show {row.key}",
+            next=f"beadmill run rerun {row.key} <node>"
+            if row.state == TicketState.CANCELED and row.run_id
+            else f"beadmill ticket show {row.key}",
         )
 
 

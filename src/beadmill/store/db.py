@@ -113,7 +113,11 @@ class Store:
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._write, fn)
 
     def read_now(self, fn: Callable[[Connection], T]) -> T:
+        """One snapshot: what several statements of ``fn`` see belongs together."""
         with self.engine.connect() as conn:
+            conn.exec_driver_sql(
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ" if self.postgres else "BEGIN DEFERRED"
+            )
             return fn(conn)
 
     def write_now(self, fn: Callable[[Tx], T]) -> T:
@@ -180,7 +184,7 @@ def _sqlite(url: str, synchronous: str) -> Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves: IMMEDIATE for writes, none for single reads
+        connection.isolation_level = None  # we say BEGIN ourselves: IMMEDIATE for writes, DEFERRED for reads
         for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", "busy_timeout=30000", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 

@@ -24,6 +24,7 @@ from beadmill.errors import BeadmillError, Refused
 from beadmill.operations import logins
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import OWNER
+from beadmill.web.plain import plain
 
 BODY: Final = 2 * 1024 * 1024  # bytes
 TOO_LARGE: Final = "a request body has at most 2 MiB"
@@ -277,7 +278,5 @@ def _page(error: BeadmillError) -> str:
     from html import escape
 
     said = "".join(f"<p>{escape(part)}</p>" for part in (error.kept, error.next) if part)
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>Beadmill</title><main><h1>{escape(error.message)}</h1>{said}</main></html>"
-    )
+    home = "" if error.status == 401 else '<p><a href="/">To the board</a></p>'
+    return plain(escape(error.message), f"{said}{home}")

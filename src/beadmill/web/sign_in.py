@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from beadmill.operations import logins
 from beadmill.operations.ports import Ports
+from beadmill.web.plain import STYLE, digest, plain
 from beadmill.web.security import Door
 
 SCRIPT = """
@@ -19,11 +20,10 @@ else fetch("/sign-in", {method: "POST", headers: {"Content-Type": "application/j
     const e = (await r.json()).error; say.textContent = e.message + ". " + e.next; } })
   .catch(() => { say.textContent = "The daemon does not answer. Run: beadmill open"; });
 """
-PAGE = (
-    "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-    "<title>Beadmill</title><main><h1>Beadmill</h1><p role=status>Signing in …</p>"
-    "<noscript>Beadmill needs JavaScript to sign in.</noscript></main>"
-    f"<script type=module>{SCRIPT}</script></html>"
+PAGE = plain(
+    "Beadmill",
+    "<p role=status>Signing in …</p><noscript>Beadmill needs JavaScript to sign in.</noscript>",
+    script=SCRIPT,
 )
 
 
@@ -60,10 +60,7 @@ def router(ports: Ports, door: Door) -> APIRouter:
 
 def _policy() -> str:
     """This page alone runs an inline script: exactly this one, by its hash."""
-    import base64
-    import hashlib
-
-    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src {digest(SCRIPT)}; style-src {digest(STYLE)}; connect-src 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
     )

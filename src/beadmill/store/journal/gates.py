@@ -82,7 +82,12 @@ def answer(
     if row["state"] != "open":
         raise Conflict("This question was withdrawn", code="GATE_WITHDRAWN", next="look at the ticket again")
     if etag is None:
-        raise Missing("Say which version you have read: send its ETag in If-Match", code="IF_MATCH_REQUIRED")
+        raise Missing(
+            "Say which version you have read: send its ETag in If-Match",
+            code="IF_MATCH_REQUIRED",
+            kept="nothing was changed",
+            next="read the gate; its etag is what to send",
+        )
     if etag != row["etag"]:
         raise Stale(
             "What this gate shows has changed since you read it",

@@ -94,11 +94,16 @@ def end(tx: Tx, run: str, to: RunState, *, actor: Actor) -> bool:
     return True
 
 
+def _over(run: str, state: str) -> Conflict:
+    again = f"beadmill run rerun {run} <node> starts a new run from there" if state != RunState.SUPERSEDED else ""
+    return Conflict(f"The run has ended: {state}", code="RUN_ENDED", kept="everything it made", next=again)
+
+
 def pause(tx: Tx, run: str, *, actor: Actor, kind: Hold = Hold.PAUSED) -> None:
     """Running turns end by themselves; nothing is activated until resume. Raises Conflict on an ended run."""
     row = moves.run_row(tx, run)
     if row["state"] != RunState.ACTIVE:
-        raise Conflict(f"The run has ended: {row['state']}", code="RUN_ENDED")
+        raise _over(run, row["state"])
     if row["hold"] == kind:
         return
     tx.run(sa.update(r).where(r.c.id == run).values(hold=kind))
@@ -110,7 +115,7 @@ def resume(tx: Tx, run: str, *, actor: Actor) -> None:
     """Raises Conflict on an ended run. A run that is not held is left as it is."""
     row = moves.run_row(tx, run)
     if row["state"] != RunState.ACTIVE:
-        raise Conflict(f"The run has ended: {row['state']}", code="RUN_ENDED", next="rerun it from a node")
+        raise _over(run, row["state"])
     if row["hold"] == Hold.NONE:
         return
     tx.run(sa.update(r).where(r.c.id == run).values(hold=Hold.NONE))
@@ -124,7 +129,7 @@ def fence(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> tuple[str, ...
     engine stops what runs; only then may ``cancel`` follow."""
     row = moves.run_row(tx, run)
     if row["state"] != RunState.ACTIVE:
-        raise Conflict(f"The run has ended: {row['state']}", code="RUN_ENDED")
+        raise _over(run, row["state"])
     tx.run(sa.update(r).where(r.c.id == run).values(hold=Hold.PAUSED))
     running = sa.update(v).where(v.c.run_id == run, v.c.state.in_([VisitState.RUNNING, VisitState.READY]))
     for visit in [
@@ -158,4 +163,5 @@ def cancel(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> None:
         tokens.close_visit(tx, visit, VisitState.CANCELED)
     if reason:
         tx.emit(Event("run.reason", {"reason": reason}), run=run, actor=actor)
-    end(tx, run, RunState.CANCELED, actor=actor)
+    if end(tx, run, RunState.CANCELED, actor=actor):
+        tx.run(sa.update(r).where(r.c.id == run).values(hold=Hold.NONE))  # the fence has done its work

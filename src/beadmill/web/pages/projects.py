@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from beadmill.artifacts.yaml import dump
 from beadmill.errors import BeadmillError
 from beadmill.operations import agents, logins, projects, status, views
 from beadmill.web.pages.forms import Posted, mapping, posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
+from beadmill.web.pages.words import _
+from beadmill.web.plain import plain
 
 router = APIRouter(route_class=PageRoute)
 FIELDS = ("path", "name", "short", "base")
@@ -114,6 +116,7 @@ async def leave(on: On) -> Response:
     session = on.request.cookies.get(door.cookie)
     if session:
         await logins.leave(on.ports, session)
-    answer = on.part("left.html")
+    again = f"<p>{_('To sign in again, run')} <code>beadmill open</code></p>"
+    answer = HTMLResponse(plain(_("Signed out"), again))
     answer.delete_cookie(door.cookie, path="/", httponly=True, samesite="strict")
     return answer

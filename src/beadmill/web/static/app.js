@@ -38,7 +38,11 @@ class CountDown extends HTMLElement {
 }
 customElements.define("count-down", CountDown);
 
+const touched = new WeakSet(); // places in which somebody typed; no attribute, a refresh would take it away
+
 // --- live: one stream, one refresh at a time, not more often than every QUIET ms -----------------------------------
+const stream = document.getElementById("stream");
+const say = (text) => { if (stream && stream.textContent !== text) stream.textContent = text; };
 let last = 0, timer = 0;
 function refresh() {
   if (timer) return;
@@ -46,7 +50,9 @@ function refresh() {
     timer = 0;
     last = Date.now();
     const live = document.getElementById("live");
-    if (live) htmx.trigger(live, "changed");
+    if (!live) return;
+    if (touched.has(live)) say(live.dataset.kept);
+    else htmx.trigger(live, "changed");
   }, Math.max(150, last + QUIET - Date.now()));
 }
 const events = document.getElementById("events");
@@ -60,8 +66,6 @@ events?.addEventListener("htmx:sse:after:message", ({ detail: { message } }) => 
     if (waits) htmx.trigger(waits, "gates");
   }
 });
-const stream = document.getElementById("stream");
-const say = (text) => { if (stream && stream.textContent !== text) stream.textContent = text; };
 events?.addEventListener("htmx:sse:after:connection", (e) => { if (e.detail.connection.attempt) refresh(); say(""); });
 events?.addEventListener("htmx:sse:error", () => say("The daemon does not answer; trying again …"));
 
@@ -76,7 +80,6 @@ document.addEventListener("htmx:before:swap", (e) => {
 });
 
 // --- gates: what a person types is never taken away -----------------------------------------------------------------
-const touched = new WeakSet(); // regions in which somebody typed; no attribute, a refresh would take it away
 function gatesOf(region) { return (region.dataset.gates || "").trim(); }
 function shownGates(region) {
   return [...region.querySelectorAll("[data-gate]")].map((g) => `${g.dataset.gate}@${g.dataset.etag}`).join(" ");
@@ -109,6 +112,7 @@ document.addEventListener("click", (e) => {
 document.addEventListener("input", (e) => {
   const region = e.target.closest("#gates");
   if (region) touched.add(region);
+  if (e.target.closest(".slot")) touched.add(document.getElementById("live"));
   const form = e.target.closest("form[data-draft]");
   if (form) later(form);
 });
