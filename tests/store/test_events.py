@@ -69,6 +69,18 @@ async def test_a_subscriber_hears_of_every_commit(store: Store) -> None:
     assert heard == [0, 1, 2]
 
 
+async def test_a_read_sees_one_moment_whatever_is_written_meanwhile(store: Store) -> None:
+    e = tables.events
+    count = sa.select(sa.func.count()).select_from(e)
+
+    def read(conn: sa.Connection) -> tuple[int, int]:
+        before = conn.execute(count).scalar_one()
+        store.write_now(lambda tx: emit(tx, "meanwhile"))
+        return before, conn.execute(count).scalar_one()
+
+    assert (await store.read(read), seqs(store)) == ((0, 0), [1])
+
+
 def test_a_subscriber_whose_loop_has_closed_spoils_no_write(store: Store) -> None:
     async def listen() -> None:
         listening.append(store.events.subscribe())
