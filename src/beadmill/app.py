@@ -90,10 +90,7 @@ class EngineThread:
     async def _serve(self) -> None:
         try:
             await self._sessions.sweep_lost()
-        except (
-            Unavailable,
-            OSError,
-        ):  # said again when its visit is reached: nothing starts in a tree that is not free
+        except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
             log.exception("not every lost session could be ended")
         async with asyncio.TaskGroup() as group:
             for service in self._services:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from beadmill.errors import Blocked, Conflict
 from beadmill.processes import folder
 from beadmill.sops.load import load
 from beadmill.store import blobs, tables
-from beadmill.store.journal import facts, reruns, runs
+from beadmill.store.journal import facts, reruns, runs, tokens
 from tests.engine.bench import ME, Bench, agent_task, chain, one
 
 OK = Outcome("ok")
@@ -262,3 +263,35 @@ async def test_a_big_result_with_a_name_that_is_not_utf8_comes_back(bench: Bench
     async with bench.daemon():
         await bench.start(one("n"))
         await bench.until(lambda: bench.run_state() == "completed")
+
+
+async def test_a_send_back_is_the_decision_of_the_gate_it_was_said_at(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.ask("go", GateRequest(GateKind.APPROVE, "Go?", ("yes",)))
+        return Outcome("ok")
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        gate = (await bench.gate_open())["id"]
+        graph = load(one("n"), name="test").graph
+        await bench.write(tokens.send_back, "r1", graph, "n", comment="again", actor=ME, gate=gate, key="k")
+        await bench.gate_open("n.2")
+
+    d = tables.decisions
+    rows = bench.rows(sa.select(d.c.gate_id, d.c.choice, d.c.note, d.c.actor))
+    assert [tuple(r) for r in rows] == [("r1/n.1/go#0", "send_back", "again", "user:tester")]
+
+
+async def test_a_pause_stops_the_countdown_of_open_questions(bench: Bench) -> None:
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.ask("q", GateRequest(GateKind.QUESTION, "?", ("a", "b"), within=timedelta(hours=1), lapse="b"))
+        return Outcome("ok")
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        before = (await bench.gate_open())["lapse_at"]
+        await bench.write(runs.pause, "r1", actor=ME)
+
+    assert (before is not None, bench.gate()["lapse_at"]) == (True, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +11,8 @@ from typing import Protocol, TypeVar
 
 from beadmill.domain.machine import AttemptState
 from beadmill.domain.values import Json
+
+ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")  # it is part of durable keys, folder names and commit subjects
 
 
 class Planned(Protocol):
@@ -94,6 +97,8 @@ def check_graph(plan: Sequence[B]) -> tuple[str, ...]:
     blockers: dict[str, tuple[str, ...]] = {}
     problems: list[str] = []
     for bead in plan:
+        if not ID.fullmatch(bead.id):
+            problems.append(f"{bead.id!r}: an id is lower-case letters, digits, dot, dash or underscore, 64 at most")
         if bead.id in blockers:
             problems.append(f"{bead.id}: this id is used twice")
         blockers[bead.id] = (*blockers.get(bead.id, ()), *bead.blocked_by)

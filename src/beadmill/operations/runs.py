@@ -234,7 +234,7 @@ async def send_back(
     def act(tx: Tx) -> str:
         if gate:
             _bound(tx.conn, gate, etag)
-        tokens.send_back(tx, run, _graph(tx.conn, run), target, comment=comment, actor=actor)
+        tokens.send_back(tx, run, _graph(tx.conn, run), target, comment=comment, actor=actor, gate=gate, key=key)
         return run
 
     request = {"run": run, "target": target, "gate": gate, "comment": comment}

@@ -18,6 +18,7 @@ from beadmill.store.journal import leases, moves, tokens
 
 OPEN = [state for state in VisitState if state.open]
 r, v, t, w, s = tables.runs, tables.visits, tables.tickets, tables.waits, tables.sessions
+g = tables.gates
 
 
 def start(
@@ -99,6 +100,11 @@ def _over(run: str, state: str) -> Conflict:
     return Conflict(f"The run has ended: {state}", code="RUN_ENDED", kept="everything it made", next=again)
 
 
+def _stop_countdowns(tx: Tx, run: str) -> None:
+    """Whoever pauses is there: open questions wait for an answer from now on."""
+    tx.run(sa.update(g).where(g.c.run_id == run, g.c.state == "open").values(lapse_at=None))
+
+
 def pause(tx: Tx, run: str, *, actor: Actor, kind: Hold = Hold.PAUSED) -> None:
     """Running turns end by themselves; nothing is activated until resume. Raises Conflict on an ended run."""
     row = moves.run_row(tx, run)
@@ -107,6 +113,7 @@ def pause(tx: Tx, run: str, *, actor: Actor, kind: Hold = Hold.PAUSED) -> None:
     if row["hold"] == kind:
         return
     tx.run(sa.update(r).where(r.c.id == run).values(hold=kind))
+    _stop_countdowns(tx, run)
     tx.emit(Event("run.held", {"hold": kind}), run=run, ticket=moves.ticket_key(tx, run), actor=actor)
     moves.project(tx, run, actor=actor)
 
@@ -131,6 +138,7 @@ def fence(tx: Tx, run: str, *, actor: Actor, reason: str = "") -> tuple[str, ...
     if row["state"] != RunState.ACTIVE:
         raise _over(run, row["state"])
     tx.run(sa.update(r).where(r.c.id == run).values(hold=Hold.PAUSED))
+    _stop_countdowns(tx, run)
     running = sa.update(v).where(v.c.run_id == run, v.c.state.in_([VisitState.RUNNING, VisitState.READY]))
     for visit in [
         x[0]

@@ -18,6 +18,7 @@ from beadmill.store.db import Tx
 from beadmill.store.journal import gates, moves
 
 v, w = tables.visits, tables.waits
+g = tables.gates
 
 
 def visit_id(run: str, key: Key) -> str:
@@ -95,8 +96,11 @@ def apply(tx: Tx, run: str, graph: Graph, found: Moves, *, comment: str = "") ->
     return stopping
 
 
-def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor: Actor = SYSTEM) -> tuple[str, ...]:
-    """The one way back: visits downstream of ``node`` are superseded and ``node`` gets its next visit.
+def send_back(
+    tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor: Actor = SYSTEM, gate: str = "", key: str = ""
+) -> tuple[str, ...]:
+    """The one way back: visits downstream of ``node`` are superseded and ``node`` gets its next visit. ``gate`` is the
+    one it was said at: this is its decision, the node never sees it (rule 7).
 
     Raises NotFound for an unknown node, Conflict when the run has ended or the node was never reached.
     """
@@ -123,6 +127,8 @@ def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor:
             kept="nothing was changed",
             next=f"rerun from {node} instead: that is a new run",
         )
+    if gate:
+        _answer(tx, gate, comment=comment, actor=actor, key=key)
     stopping = apply(tx, run, graph, flow.send_back(graph, history, node), comment=comment)
     tx.emit(
         Event("run.sent_back", {"node": node, "comment": comment}),
@@ -132,3 +138,20 @@ def send_back(tx: Tx, run: str, graph: Graph, node: str, *, comment: str, actor:
     )
     moves.project(tx, run, actor=actor)
     return stopping
+
+
+def _answer(tx: Tx, gate: str, *, comment: str, actor: Actor, key: str) -> None:
+    row = tx.run(sa.select(g).where(g.c.id == gate, g.c.state == "open")).mappings().first()
+    if row is None:
+        return
+    decision = {"gate_id": gate, "choice": "send_back", "saw": row["shows"], "note": comment, "at": tx.now}
+    who = {"actor": str(actor), "door": actor.door, "key": key or f"send_back:{gate}"}
+    tx.run(sa.insert(tables.decisions).values(**decision, **who))
+    tx.run(sa.update(g).where(g.c.id == gate).values(state="answered"))
+    tx.emit(
+        Event("gate.answered", {"gate": gate, "kind": row["kind"], "choice": "send_back"}),
+        run=row["run_id"],
+        visit=row["visit_id"],
+        ticket=moves.ticket_key(tx, row["run_id"]),
+        actor=actor,
+    )
