@@ -117,6 +117,7 @@ def _fresh(feed: Feed) -> Any:
 # --- plain lines --------------------------------------------------------------------------------------------------
 def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
     asked: set[str] = set()
+    limited = False
     if ticket["state"] == "draft" and not as_json:
         typer.echo(f"{ticket['key']} is a draft: beadmill ticket start {ticket['key']}")
     while True:
@@ -125,17 +126,21 @@ def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
         if end is not None:
             _say_end(ticket, as_json)
             return end
-        events = feed.next(60)
+        events = feed.next(TICK if limited else 60)
         for event in events:
             _say_event(event, as_json)
-        if any(_is_news(event) for event in events):
-            time.sleep(CALM)
+        limited = _limited(events, limited)
+        if limited or any(event.kind.startswith(NEWS) for event in events):
             ticket = _fresh(feed) or ticket
+            limited = limited and not _parked(ticket)
 
 
-def _is_news(event: Event) -> bool:
-    """The ticket must be read anew: something asks, holds, ended, or met a provider's limit."""
-    return event.kind.startswith(NEWS) or (event.kind == "session.ended" and event.data["data"]["end"] == "Limited")
+def _limited(events: list[Event], before: bool) -> bool:  # noqa: FBT001 - a state, folded over events
+    """A provider's limit was met, and until when is not read yet: parking itself is no event."""
+    for event in events:
+        if event.kind in ("session.started", "session.ended"):
+            before = event.kind == "session.ended" and event.data["data"]["end"] == "Limited"
+    return before
 
 
 def _say_event(event: Event, as_json: bool) -> None:
