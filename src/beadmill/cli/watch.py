@@ -135,7 +135,7 @@ def _plain(feed: Feed, ticket: Any, as_json: bool, until_gate: bool) -> int:
             limited = limited and not _parked(ticket)
 
 
-def _limited(events: list[Event], before: bool) -> bool:  # noqa: FBT001 - a state, folded over events
+def _limited(events: list[Event], before: bool) -> bool:
     """A provider's limit was met, and until when is not read yet: parking itself is no event."""
     for event in events:
         if event.kind in ("session.started", "session.ended"):
