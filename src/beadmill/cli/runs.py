@@ -60,6 +60,17 @@ def _one(run: Any) -> None:
         typer.echo(f"Waits for you: {gate['title']}\n  {gate['answer_with']}")
 
 
+@app.command("diff")
+def diff(run: Run, as_json: AsJson = False) -> None:
+    """The whole change of a run, as one patch, once it is integrated."""
+    client = api()
+    show(client.call("changes.diff", run=run_of(client, run)), as_json=as_json, text=_patch)
+
+
+def _patch(answer: Any) -> None:
+    typer.echo(answer["diff"] or "There is no change yet.", nl=not answer["diff"])
+
+
 @app.command("watch")
 def watch(
     run: Run,

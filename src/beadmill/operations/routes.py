@@ -57,6 +57,7 @@ ROUTES: dict[str, Route] = {
     "runs.retry": Route("POST", "/runs/{run}/retry"),
     "runs.rerun": Route("POST", "/runs/{run}/rerun"),
     "runs.cancel": Route("POST", "/runs/{run}/cancel"),
+    "changes.diff": Route("GET", "/runs/{run}/diff"),
     "artifacts.listing": Route("GET", "/artifacts"),
     "artifacts.show": Route("GET", "/artifacts/{row}"),
     "artifacts.raw": Route("GET", "/artifacts/{row}/raw"),

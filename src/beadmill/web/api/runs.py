@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from pydantic import BaseModel
 
 from beadmill.domain.machine import RunState
-from beadmill.operations import beads, runs, views
+from beadmill.operations import beads, changes, runs, views
 from beadmill.operations.paging import Page
 from beadmill.web.api.common import Body, Cursor, InPorts, Key, Limit, Who, route
 
@@ -83,3 +84,15 @@ async def bead_listing(*, ports: InPorts, actor: Who, run: str) -> tuple[views.B
 @route(router, "beads.show")
 async def bead(*, ports: InPorts, actor: Who, run: str, bead: str) -> views.BeadView:
     return await beads.show(ports, run, bead, actor=actor)
+
+
+class Patch(BaseModel):
+    """A unified diff, "" before there is a candidate."""
+
+    run: str
+    diff: str
+
+
+@route(router, "changes.diff")
+async def diff(*, ports: InPorts, actor: Who, run: str) -> Patch:
+    return Patch(run=run, diff=await changes.diff(ports, run, actor=actor))
