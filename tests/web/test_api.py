@@ -46,6 +46,12 @@ async def test_every_error_has_the_envelope(
     assert sorted(error) == ["code", "details", "kept", "message", "next"]
 
 
+async def test_a_nul_character_in_any_text_is_refused(cli: httpx2.AsyncClient) -> None:
+    body = {"project": "API", "title": "One", "overrides": {"council": {"seats": ["scripted/a\0"]}}}
+    answer = await cli.post("/api/v1/tickets", json=body)
+    assert (answer.status_code, "NUL character" in answer.json()["error"]["message"]) == (422, True)
+
+
 async def test_an_unknown_field_is_refused_by_name(cli: httpx2.AsyncClient) -> None:
     answer = await cli.post("/api/v1/tickets", json={"project": "API", "title": "One", "prio": 1})
     assert answer.json()["error"]["details"] == {

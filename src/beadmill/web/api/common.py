@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from beadmill.domain.values import Actor, Json
 from beadmill.operations.ports import Ports
@@ -33,6 +33,22 @@ class Body(BaseModel):
     """A request body: unknown fields are refused, so a typo is never a silent default."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_nul(cls, value: Any) -> Any:
+        """PostgreSQL has no NUL in text, and no person means one."""
+        if _has_nul(value):
+            raise ValueError("the text holds a NUL character; take it out")
+        return value
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_has_nul(k) or _has_nul(v) for k, v in value.items())
+    return isinstance(value, list) and any(map(_has_nul, value))
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {

@@ -33,7 +33,12 @@ async def posted(request: Request) -> Posted:
     """Files are not taken anywhere, so they are left out. Line ends become plain."""
     form = await request.form()
     names = dict.fromkeys(form.keys())
-    return Posted({n: tuple(v.replace("\r\n", "\n") for v in form.getlist(n) if isinstance(v, str)) for n in names})
+    return Posted({n: tuple(_text(v) for v in form.getlist(n) if isinstance(v, str)) for n in names})
+
+
+def _text(value: str) -> str:
+    """As typed: with line ends of one kind, and without what no database text may hold."""
+    return value.replace("\r\n", "\n").replace("\0", "")
 
 
 # --- settings of one ticket or project ----------------------------------------------------------------------------
