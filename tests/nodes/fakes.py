@@ -175,6 +175,10 @@ class FakeVisit:
             self.journal.rows[full] = found[-1]
         return next(doc for r, doc in self.journal.artifacts if r == self.journal.rows[full] and isinstance(doc, kind))
 
+    async def found(self, kind: type[D]) -> ArtifactRef:
+        self._name(f"found-{kind.kind}")
+        return [r for r, doc in self.journal.artifacts if isinstance(doc, kind)][-1]
+
     async def latest(self, kind: type[D]) -> D:
         return self.journal.last(kind)
 

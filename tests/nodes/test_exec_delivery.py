@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,20 @@ async def test_a_send_back_to_build_makes_a_bead_of_its_comment(bench: Bench) ->
         await bench.until(lambda: [g["visit_id"] for g in bench.gates()] == ["r1/pull_request.2"])
     assert [attempt.bead for attempt in bench.attempts()] == ["greet", "rework-build-2"]
     assert "Add more.py" in bench.desk.briefs("coding")[1]
+
+
+async def test_what_two_send_backs_asked_for_is_both_in_the_plan(bench: Bench) -> None:
+    bench.on("coding", writes(GOOD), writes({"more.py": "x = 1\n"}), writes({"less.py": "y = 1\n"}))
+    await bench.start(WHOLE)
+    graph = load(WHOLE, name="t").graph
+    async with bench.daemon():
+        await bench.gate()
+        for n, comment in ((2, "Add more.py"), (3, "Add less.py")):
+            back = partial(tokens.send_back, run="r1", graph=graph, node="build", comment=comment, actor=ME)
+            await bench.store.write(back)
+            await bench.until(lambda n=n: [g["visit_id"] for g in bench.gates()] == [f"r1/pull_request.{n}"])  # type: ignore[misc]
+    assert [bead.id for bead in bench.last(Beads).beads] == ["greet", "rework-build-2", "rework-build-3"]
+    assert {"more.py", "less.py"} <= {one.path for one in bench.last(IntegrationReport).files}
 
 
 async def test_a_moved_head_is_not_merged_and_the_person_is_asked_again(bench: Bench, git: Git) -> None:

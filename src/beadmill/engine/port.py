@@ -117,6 +117,10 @@ class Visit(Protocol):
         """Recorded: a visit keeps the row it saw first. Raises Blocked when there is none."""
         ...
 
+    async def found(self, kind: type[D]) -> ArtifactRef:
+        """The row that ``get`` would read, recorded: for a document that names it as its parent. Raises Blocked."""
+        ...
+
     async def latest(self, kind: type[D]) -> D:
         """Plain read, allowed only inside ``ready`` and inside steps."""
         ...

@@ -134,6 +134,14 @@ class NamedVisit:
             row = await self._act.record(full, "get", found)
         return await self._document(kind, int(row.result))
 
+    async def found(self, kind: type[D]) -> ArtifactRef:
+        full = self._name(f"found-{kind.kind}")
+        row = self._act.known(full)
+        if row is None:
+            row = await self._act.record(full, "get", (await self._newest(kind)).ref.row)
+        at = int(row.result)
+        return await self._act.store.read(lambda conn: blobs.artifact(conn, at).ref)
+
     async def latest(self, kind: type[D]) -> D:
         return await self._document(kind, (await self._newest(kind)).ref.row)
 

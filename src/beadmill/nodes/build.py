@@ -95,11 +95,12 @@ class BuildNode:
         if left:
             return
         plan, first = await v.get(SetupPlan), asked.splitlines()[0][:120]
+        current = await v.found(Beads)
         rework = with_rework(
-            await v.get(Beads), v.ref, title=f"Requested change: {first}", description=asked, criteria=[first],
+            await v.get(Beads, current), v.ref, title=f"Requested change: {first}", description=asked, criteria=[first],
             commands=plan.project_commands.test_full, files=(),
         )  # fmt: skip
-        await v.put(rework, by=SYSTEM)
+        await v.put(rework, by=SYSTEM, parent=current)  # with a parent it is handed on when the run is sent back again
 
     async def bead(self, cfg: BuildConfig, profile: SetupProfile, v: Visit, bead: Bead) -> None:
         tree = await v.step("tree", self.ground.open, v)
