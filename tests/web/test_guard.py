@@ -148,3 +148,9 @@ async def test_too_many_reads_in_a_minute_are_refused_per_client_and_kind(web: W
         write = await cli.post("/api/v1/sops/lint", json={"name": "hello"})
     assert [a.status_code for a in reads] == [200, 200, 429]
     assert (int(reads[2].headers["retry-after"]) <= 60, write.status_code) == (True, 200)
+
+
+async def test_no_policy_of_any_answer_lets_unknown_inline_code_or_style_run(cli: httpx2.AsyncClient) -> None:
+    paths = ("/sign-in", "/nowhere", "/", "/api/v1/status", "/api/docs")
+    policies = [(await cli.get(path)).headers["content-security-policy"] for path in paths]
+    assert [("unsafe" in policy, "default-src 'none'" in policy) for policy in policies] == [(False, True)] * len(paths)

@@ -24,14 +24,14 @@ from beadmill.errors import BeadmillError, Refused
 from beadmill.operations import logins
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import OWNER
-from beadmill.web.plain import plain
+from beadmill.web.plain import STYLE, digest, plain
 
 BODY: Final = 2 * 1024 * 1024  # bytes
 TOO_LARGE: Final = "a request body has at most 2 MiB"
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN_PATHS: Final = frozenset({"/sign-in"})
 CSP: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
+    f"default-src 'none'; script-src 'self'; style-src 'self' {digest(STYLE)}; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS: Final = {
