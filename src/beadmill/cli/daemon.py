@@ -78,10 +78,8 @@ def _not_up(home: Path, why: str) -> Unavailable:
 
 def stop(home: Path, *, say: Say) -> bool:
     """False when none runs. Returns when it has let go of its lock; agents go on. Raises Unavailable."""
-    found = find(home)
+    found = _settled(home, say)
     if found is None:
-        if record.held(home):
-            raise Unavailable("a daemon is just starting or stopping", code="DAEMON_BUSY", next="try again in a moment")
         return False
     say(f"Stopping the daemon (process {found.pid}) …")
     process = found.process
@@ -98,6 +96,25 @@ def stop(home: Path, *, say: Say) -> bool:
         kept="everything it has recorded",
         next=f"its log is {found.log}",
     )
+
+
+def _settled(home: Path, say: Say) -> Record | None:
+    """The daemon to stop. One that is just starting is waited for, one that is just stopping is let finish."""
+    until = time.monotonic() + STOP
+    told = False
+    while (found := find(home)) is None and record.held(home):
+        if time.monotonic() > until:
+            raise Unavailable(
+                f"a daemon has been starting or stopping for {STOP:.0f} s",
+                code="DAEMON_BUSY",
+                kept="everything it has recorded",
+                next=f"its log is {record.log_file(home)}",
+            )
+        if not told:
+            say("Waiting for the daemon that is just starting or stopping …")
+        told = True
+        time.sleep(LOOK)
+    return found
 
 
 def required(home: Path) -> Record:
