@@ -57,7 +57,7 @@ def test_an_overloaded_provider_offers_to_continue_the_conversation(small: Small
 
 
 def test_a_limit_parks_until_its_end_says_so_and_goes_on_by_itself(small: Small) -> None:
-    small.script(first("scan", {"limit": {"seconds": 4, "message": "5 h limit"}}))
+    small.script(first("scan", {"limit": {"seconds": 15, "message": "5 h limit"}}))
     key = small.ticket(*UNTIL_PLAN)
     with small.cli.begin("ticket", "watch", key, "--until-gate") as watching:
         assert watching.stdout is not None
