@@ -62,6 +62,9 @@ def park(tx: Tx, visit: str, owner: str, waits: Iterable[Wait], *, phase: Phase 
         facts.leave(tx, run)
     for one in wanted:
         tx.run(sa.insert(w).values(visit_id=visit, kind=one.kind, key=one.key, at=one.at))
+    until = min((x.at for x in wanted if x.at is not None), default=None)
+    if until is not None:  # a provider's limit, above all: whoever watches is told until when
+        tx.emit(Event("visit.waits", {"until": until}), run=run, visit=visit, ticket=moves.ticket_key(tx, run))
     if any(_happened(tx, run, one) for one in wanted):
         moves.make_ready(tx, visit)
     moves.project(tx, run)
