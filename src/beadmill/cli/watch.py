@@ -21,7 +21,13 @@ from beadmill.errors import BeadmillError, Unavailable
 ENDS: Final = {"completed": 0, "canceled": 1}
 NEEDS_A_PERSON: Final = 5
 HELD: Final = "held"  # beside gate ids in what was said already
-NEWS: Final = ("gate.", "ticket.", "run.", "visit.waits", "reset")  # events after which plain lines need the ticket anew
+NEWS: Final = (
+    "gate.",
+    "ticket.",
+    "run.",
+    "visit.waits",
+    "reset",
+)  # events after which plain lines need the ticket anew
 QUIET: Final = ("gate", "token", "node", "n")  # of an event: ids, and what its place says already
 TICK: Final = 1.0  # seconds between two pictures when nothing happens
 CALM: Final = 0.4  # seconds in which many events become one picture
