@@ -102,7 +102,7 @@ def _owner(token: str) -> Json:
 class Cut:
     """Why the work was ended from outside; the first reason stays."""
 
-    reason: str = ""  # stop | budget | idle | terminated
+    reason: str = ""  # stop | budget | idle | steps | terminated
     happened: asyncio.Event = field(default_factory=asyncio.Event)
 
     def now(self, reason: str) -> None:
@@ -205,7 +205,7 @@ class Runner:
         adapter: Mapping[str, Any] = self.spec["adapter"]
         agent = by_path(adapter["path"])(adapter["options"])
         async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
-            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed.cwd)))
+            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
         return self._cut_short() if end is None else end
 
     async def _watch(self, task: AgentTask) -> None:
@@ -234,6 +234,8 @@ class Runner:
                 return Stopped(session=session)
             case "terminated":
                 return self._failed(Why.LOST, "the runner was told to terminate by the system", continuable=True)
+            case "steps":
+                return self._failed(Why.STEPS, "it used up the steps that one turn may take", continuable=True)
             case reason:
                 return Lapsed(session=session, idle=reason == "idle")
 
@@ -309,8 +311,9 @@ async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
 class IO:
     """agents.contract.SessionIO."""
 
-    def __init__(self, runner: Runner, spawner: Spawner, cwd: Path) -> None:
-        self._runner, self._spawner, self._cwd = runner, spawner, cwd
+    def __init__(self, runner: Runner, spawner: Spawner, task: AgentTask) -> None:
+        self._runner, self._spawner, self._cwd = runner, spawner, task.cwd
+        self._steps_left = task.max_steps or None
         self.token = runner.token
         self.workspace = runner.box_spec.workspace
 
@@ -321,6 +324,10 @@ class IO:
 
     async def emit(self, event: AgentEvent) -> None:
         self._runner.log.emit(event)
+        if event.kind is EventKind.TOOL and self._steps_left is not None:
+            self._steps_left -= 1
+            if self._steps_left < 0:  # this one is too much; a CLI that counts by itself has stopped before
+                self._runner.cut.now("steps")
 
     async def orders(self) -> AsyncIterator[Order]:
         while True:
