@@ -22,6 +22,7 @@ from beadmill.engine.port import Node, Work
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
+from beadmill.git import trust
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.processes.box import Sandbox
@@ -137,6 +138,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
+    trust.keep(settings.home / "trust")
     catalog = Catalog(settings.agents)
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
     trees = Worktrees()

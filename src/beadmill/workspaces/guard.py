@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beadmill.git.run import Repo, discover
+from beadmill.git.run import STRANGERS, Repo, discover
 
 OURS = ("refs/beadmill/", "refs/heads/beadmill/", "refs/stash-beadmill")
 
@@ -30,7 +30,7 @@ async def snapshot(repository: str | Path, *, ours: Sequence[str] = ()) -> Check
     head = await repo.git("rev-parse", "HEAD", ok=(0, 128))
     branch = await repo.git("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
     index = await repo.git("ls-files", "-z", "--stage", "-t")
-    status = await repo.git("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+    status = await repo.git("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", *STRANGERS)
     return CheckoutState(
         head=f"{branch.text} {head.text}",
         index=hashlib.sha256(index.out).hexdigest(),

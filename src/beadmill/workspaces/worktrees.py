@@ -10,7 +10,7 @@ from beadmill import crashpoints
 from beadmill.errors import Conflict
 from beadmill.git import commits, refs, trees
 from beadmill.git import undo as undoing
-from beadmill.git.run import Repo, z
+from beadmill.git.run import STRANGERS, Repo, z
 from beadmill.workspaces import bases, opening, pushing
 from beadmill.workspaces.tree import FileStatus, Tree, acting, repo_of
 
@@ -34,7 +34,7 @@ class Worktrees:
 
     async def status(self, tree: Tree) -> tuple[FileStatus, ...]:
         """Compared with what is checked out; ignored files left out."""
-        done = await repo_of(tree).git("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+        done = await repo_of(tree).git("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", *STRANGERS)
         return tuple(FileStatus(entry[3:], entry[:2]) for entry in done.fields)
 
     async def changed(self, tree: Tree, since: str) -> tuple[str, ...]:
