@@ -71,6 +71,7 @@ def _one(answer: Any) -> None:
 def set_(
     short: str,
     settings: Annotated[list[str] | None, typer.Argument(help="key=value, for example build.attempts=3.")] = None,
+    *,
     name: Annotated[str | None, typer.Option()] = None,
     base: Annotated[str | None, typer.Option()] = None,
     trust: Annotated[

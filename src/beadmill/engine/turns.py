@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,7 +22,7 @@ from beadmill.domain.values import (
 )
 from beadmill.engine.activation import Activation, prefixes
 from beadmill.errors import Parked, Superseded, TurnFailed
-from beadmill.processes.spec import AgentTask, Batch, BoxSpec
+from beadmill.processes.spec import AgentTask, Batch, BoxSpec, EventKind
 from beadmill.processes.wire import decode_end, encode, encode_end
 from beadmill.store.db import Tx, stamp
 from beadmill.store.journal import budgets, gates, moves, sessions
@@ -33,6 +34,7 @@ W = TypeVar("W", AgentTask, Batch)
 LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often
 DIRTY = (Access.WRITE, Access.ONLINE)  # a session that was cut off may have left a tree half changed
 MOST_STOPS = 10  # of one call; an adapter that always says "stopped" must not go round for ever
+MOST_TOOLS = 10_000  # calls of one scope that are looked at
 LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of time
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
 
@@ -263,6 +265,23 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
     await act.sessions.attach(token, work, BoxSpec(act.settings.sandbox, Path(act.work.workspace)))
     act.passed(f"{name}:attached")
     raise parked(wait)
+
+
+async def tools(act: Activation, scope: str) -> list[str]:
+    """See engine.port.Visit."""
+    found: list[str] = []
+    begin = f"{act.visit}/{scope}/" if scope else f"{act.visit}/"
+    for token in act.memo.sessions:
+        name, _, rest = token.removeprefix(f"{act.visit}/").rpartition("#")
+        there = act.sessions.find(token)
+        if not token.startswith(begin) or rest.split("/")[0] != str(act.round_of(name)) or there is None:
+            continue
+        if there.ended() is None:
+            continue
+        async for _, event in there.events():
+            if event.kind is EventKind.TOOL and len(found) < MOST_TOOLS:
+                found.append(json.dumps(event.data, ensure_ascii=False, default=str))
+    return found
 
 
 def _scrubbed(work: W) -> W:
