@@ -17,6 +17,7 @@ from beadmill.processes import procs
 from beadmill.processes.sessions import FolderSessions
 from beadmill.sops.load import load
 from beadmill.store import tables
+from beadmill.store.db import Tx
 from tests.nodes.exec_bench import GOOD, KEY, Bench, Seeder, chain, planned
 
 Step = Mapping[str, Any]
@@ -66,13 +67,20 @@ class BadWorld(Bench):
             await self.ends()
 
     async def begins(self, **build: Any) -> None:
+        """As the run of a ticket, so that its status word is kept too."""
+        await self.store.write(_ticket)
         await self.start(chain("build"), council={"seats": ["scripted/a"], "mode": "solo"}, build=build)
+        await self.store.write(_of_ticket)
 
     # --- what is there afterwards ------------------------------------------------------------------------------
     def blocked(self) -> tuple[str, tuple[str, ...]]:
         """Code and choices of the one open gate."""
         (gate,) = self.gates()
         return str(gate["detail"]["code"]), tuple(gate["choices"])
+
+    def status(self) -> str:
+        """The ticket's one word."""
+        return str(self.rows(sa.select(tables.tickets.c.status))[0][0])
 
     def tries(self) -> list[str]:
         return [str(attempt.state) for attempt in self.attempts()]
@@ -84,6 +92,20 @@ class BadWorld(Bench):
         tokens = [row.token for row in self.rows(sa.select(s.c.token))]
         found = [self.real.find(token) for token in tokens]
         return [proc for session in found if session is not None for proc in session.running()]
+
+
+def _ticket(tx: Tx) -> None:
+    tx.run(sa.insert(tables.projects).values(id=1, short="APP", name="App", created=tx.now))
+    tx.run(
+        sa.insert(tables.tickets).values(
+            id=1, project_id=1, key=KEY, title="Add a greeting", state="active", status="draft", run_id="r1",
+            created=tx.now, updated=tx.now,
+        )
+    )  # fmt: skip
+
+
+def _of_ticket(tx: Tx) -> None:
+    tx.run(sa.update(tables.runs).values(ticket_id=1, project_id=1))
 
 
 __all__ = ["KEY", "WORK", "BadWorld", "marker"]

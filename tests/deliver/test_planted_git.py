@@ -58,6 +58,7 @@ async def test_a_planted_program_stops_the_try_until_it_is_taken_back(
         await world.ends()
         assert world.blocked() == ("REPOSITORY_SETTINGS_CHANGED", ("retry",))
         (world.repository / ".git" / "config").write_text(before)
+        (world.repository / ".git" / "info" / "attributes").unlink(missing_ok=True)
         await world.answer("retry")
         await world.ends()
     assert (evil.with_name("ran").exists(), world.tries()) == (False, ["done"])

@@ -35,6 +35,9 @@ LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts a
 DIRTY = (Access.WRITE, Access.ONLINE)  # a session that was cut off may have left a tree half changed
 MOST_STOPS = 10  # of one call; an adapter that always says "stopped" must not go round for ever
 MOST_TOOLS = 10_000  # calls of one scope that are looked at
+MOST_ASKED = 20  # questions of one call, each of which a person or the countdown answers
+MOST_LIMITS = 50  # pauses of one call
+LONGEST = timedelta(days=7)  # of one pause
 LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of time
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
 
@@ -60,7 +63,7 @@ async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *,
 async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -> Ended:
     """All turns share the task's working time."""
     resume, brief = await _continued(act, name), None
-    lost = stops = 0
+    lost = stops = asked = limited = 0
     worked = timedelta()
     turn = 0
     while True:
@@ -68,9 +71,16 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
         make = _task(act, factory, resume, brief, worked)
         end = await _session(act, f"{act.key(name)}/{turn}", make, name=name)
         if isinstance(end, Asked):
+            asked += 1
+            if asked > MOST_ASKED:
+                return _gave_up(end, Why.INTERNAL, f"The agent asked {asked} questions in one turn")
             resume, brief = end.session, _words(await _question(act, f"{name}/question-{turn}", end))
         elif isinstance(end, Limited):
-            await sleep(act, f"{name}/limit-{turn}", _until(act, end, turn))
+            limited += 1
+            if limited > MOST_LIMITS:
+                return _gave_up(end, Why.QUOTA, f"The provider's limit was met {limited} times: {end.message}")
+            pause = f"{name}/limit-{turn}"
+            await sleep(act, pause, act.store.clock() if pause in act.memo.rounds else _until(act, end, turn))
             resume = end.session if end.session.conversation else resume
         elif isinstance(end, (Lost, Stopped)) and (_never_began(end) or make().access not in DIRTY):
             lost += isinstance(end, Lost)  # a stop was ours (pause --now): it does not count as lost
@@ -86,6 +96,11 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
             assert not isinstance(end, Ran)
             return replace(end, worked=worked + end.worked)
         worked += timedelta() if isinstance(end, Lost) else end.worked
+
+
+def _gave_up(end: Asked | Limited, why: Why, message: str) -> Failed:
+    """What would go round for ever is a person's."""
+    return Failed(session=end.session, worked=end.worked, usage=end.usage, why=why, message=message, continuable=True)
 
 
 def _never_began(end: Lost | Stopped) -> bool:
@@ -162,10 +177,11 @@ def _words(text: str) -> Brief:
 
 
 def _until(act: Activation, end: Limited, turn: int) -> datetime:
-    """The provider's time; one that has passed, or none, is a growing pause instead: no turn follows at once."""
+    """The provider's time; one that has passed, or none, is a growing pause instead: no turn follows at once. One that
+    lies very far off is asked about again before; a person may end any pause (journal.visits.wake_now)."""
     now = act.store.clock()
     backoff = min(LIMIT_BACKOFF * 2 ** min(turn - 1, 6), timedelta(hours=1))
-    return end.until if end.until is not None and end.until > now else now + backoff
+    return min(end.until, now + LONGEST) if end.until is not None and end.until > now else now + backoff
 
 
 CODES = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from beadmill.errors import Refused
 
 Ask = Callable[[], Awaitable[bytes]]  # ``git config --list --show-scope -z`` of the repository
-Powers = Mapping[str, tuple[str, ...]]  # setting → its values in order
+Powers = Mapping[str, tuple[str, ...]]  # setting → hashes of its values in order
 
 # Hooks, fsmonitor, editors, pagers, external diffs and aliases are not here: git/run.py switches them off for good.
 _POWERS = re.compile(
@@ -91,7 +91,7 @@ def _powers(raw: bytes) -> dict[str, dict[str, tuple[str, ...]]]:
         name, _, value = entry.partition("\n")
         if scope in _SCOPES and _POWERS.fullmatch(name) and not _HARMLESS.fullmatch(f"{name}={value}"):
             there = found[_SCOPES[scope]]
-            there[name] = (*there.get(name, ()), value)
+            there[name] = (*there.get(name, ()), hashlib.sha256(os.fsencode(value)).hexdigest())  # may hold passwords
     return found
 
 
@@ -102,7 +102,7 @@ def _record(folder: Path, scope: str, place: Path) -> Path:
 
 def _compare(record: Path, now: Powers, common: Path) -> None:
     known = _read(record)
-    if known is None:
+    if known is None or _first_origin(known, now):
         _write(record, now)
         return
     names = sorted(name for name in known.keys() | now.keys() if known.get(name) != now.get(name))
@@ -116,6 +116,12 @@ def _compare(record: Path, now: Powers, common: Path) -> None:
             next=f"Look: git config --file {common / 'config'} --list. Take them back (git config --unset …), or, when "
             "they are yours, beadmill project set <project> --trust; then retry.",
         )
+
+
+def _first_origin(known: Powers, now: Powers) -> bool:
+    """A repository gets its first origin: nothing that was known is sent elsewhere."""
+    rest = {name: values for name, values in now.items() if name != "remote.origin.url"}
+    return "remote.origin.url" not in known and "remote.origin.url" in now and rest == known
 
 
 def _read(record: Path) -> Powers | None:
