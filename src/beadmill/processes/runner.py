@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -136,7 +137,7 @@ class Runner:
                 self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
         self.log.close()
-        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left]})
+        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left], "used": _used()})
         crashpoints.reach("runner.ended")
         sys.stderr.flush()
         os._exit(0)
@@ -284,6 +285,18 @@ async def _plugin(call: Awaitable[T]) -> tuple[T | None, Exception | None]:
 
 def _why(error: BeadmillError) -> Why:
     return Why.MISSING if error.code in ("AGENT_MISSING", "AGENT_REFUSED") else Why.INTERNAL
+
+
+def _used() -> Mapping[str, Json]:
+    """Seconds of processor time and peak memory: of this process, and of all that it started and buried."""
+    own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    unit = 1024 if sys.platform == "linux" else 1024 * 1024  # Linux counts in kB, macOS in bytes
+    return {
+        "own_cpu_s": round(own.ru_utime + own.ru_stime, 3),
+        "agent_cpu_s": round(below.ru_utime + below.ru_stime, 3),
+        "own_peak_mb": round(own.ru_maxrss / unit, 1),
+        "agent_peak_mb": round(below.ru_maxrss / unit, 1),
+    }
 
 
 def _places(workspace: Path) -> Mapping[str, str]:
