@@ -356,7 +356,7 @@ async def test_a_session_that_cannot_be_proven_stopped_names_who_runs(
 
 
 async def test_the_end_says_what_the_session_used_of_the_machine(world: World) -> None:
-    spin = 'import time\nwhile time.process_time() < 0.3: pass'
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
     await world.run("t", world.batch(CommandSpec(mode="process", program=sys.executable, args=("-c", spin))))
     session = world.sessions.find("t")
     assert session is not None
