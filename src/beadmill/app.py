@@ -41,9 +41,10 @@ SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:Host
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The registered agents with their options from the settings."""
+    """The registered agents with their options from the settings. ``folder``: where installed ones lie, by name."""
 
-    options: Mapping[str, dict[str, Json]]
+    settings: Mapping[str, dict[str, Json]]
+    folder: Path
 
     def names(self) -> Sequence[str]:
         return sorted(registry.paths())
@@ -52,11 +53,14 @@ class Catalog:
         """Raises NotFound."""
         if name not in registry.paths():
             raise NotFound(f"There is no agent {name!r}", code="NO_AGENT", next="beadmill agent list")
-        return registry.load(name, self.options.get(name, {}))
+        return registry.load(name, self.options(name))
+
+    def options(self, name: str) -> dict[str, Json]:
+        return {"prefix": str(self.folder / name), **self.settings.get(name, {})}
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: registry.adapter(name, self.options.get(name, {})) for name in registry.paths()}
+        return {name: registry.adapter(name, self.options(name)) for name in registry.paths()}
 
 
 class EngineThread:
@@ -137,7 +141,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
-    catalog = Catalog(settings.agents)
+    catalog = Catalog(settings.agents, settings.home / "agents")
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
     trees = Worktrees()
     nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +28,7 @@ class Installed:
     version: str
     signed_in: bool | None = None  # None = cannot tell without asking the provider
     note: str = ""
+    sign_in: str = ""  # what a person does to sign in: a command, or the variables that hold a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,10 @@ class SessionIO(Protocol):
         ...
 
 
+def unheard(_line: str) -> None:
+    """Progress that nobody follows."""
+
+
 class Agent(Protocol):
     name: str
     can: Capabilities
@@ -89,8 +94,11 @@ class Agent(Protocol):
         """None = not found. Raises Refused when the executable is found and not trusted."""
         ...
 
-    async def install(self) -> Installed:
-        """Raises Unavailable with the exact command that failed."""
+    async def install(self, say: Callable[[str], None] = unheard) -> Installed:
+        """``say`` gets progress as it comes, line by line; a cancel ends what was started.
+
+        Raises Unavailable with the exact command that failed, its last lines in ``details["tail"]`` and a remedy.
+        """
         ...
 
     async def models(self) -> Sequence[Model]: ...
