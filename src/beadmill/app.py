@@ -19,6 +19,7 @@ from beadmill.domain.sop import Graph
 from beadmill.domain.values import Json, Seat
 from beadmill.engine.dispatch import Dispatcher
 from beadmill.engine.port import Node, Work
+from beadmill.engine.prices import Prices
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
@@ -145,7 +146,8 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
     trees = Worktrees()
     nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
-    engine = Dispatcher(store, sessions, nodes, graph_of, worker=f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    worker = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=Prices(settings.prices))
     ports = Ports(
         settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
     )

@@ -136,7 +136,8 @@ class CodexAgent:
         resumed = task.resume.conversation if task.resume is not None else ""
         schema, file = self._schema(task, io)
         argv = [str(program), "exec", *(("resume", resumed) if resumed else ()), *self._flags(task, resumed, file), "-"]
-        stream = CodexStream(io.token, before=_totals(io, resumed), schema=schema)
+        model = task.seat.model or str(self._config().get("model") or "")
+        stream = CodexStream(io.token, before=_totals(io, resumed), schema=schema, model=model)
         env = {k: v for k, v in self._environment().items() if k not in ("HOME", "TMPDIR")}
         child = await io.spawn(argv, env=env, cwd=task.cwd, stdin=task.brief.text.encode())
         end = await follow(child, stream, io)
