@@ -34,6 +34,7 @@ from beadmill.operations.views.made import (
     SessionView,
 )
 from beadmill.operations.views.work import (
+    BudgetView,
     ChangeView,
     DecisionView,
     DraftView,
@@ -59,6 +60,7 @@ __all__ = [
     "BeadCount",
     "BeadLine",
     "BeadView",
+    "BudgetView",
     "ChangeView",
     "CheckView",
     "Column",
