@@ -11,6 +11,7 @@ import pytest
 from registry_for_tests import PROGRAM, Registry, registry
 
 from beadmill.agents import _install
+from beadmill.agents.contract import quiet
 from beadmill.errors import Unavailable
 from beadmill.processes import executables, procs
 
@@ -112,7 +113,7 @@ async def test_secrets_in_what_npm_says_are_masked(tmp_path: Path, monkeypatch: 
 
 async def test_an_install_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unavailable, match=r"sh was not done in 0\.2 s"):
-        await executables.stream(("sh", "-c", "sleep 60"), env=os.environ, say=[].append, patience=0.2)
+        await executables.stream(("sh", "-c", "sleep 60"), env=os.environ, say=quiet, patience=0.2)
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,16 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from beadmill.agents.contract import unheard
+from beadmill.agents.contract import Say, quiet
 from beadmill.domain.values import Json
 from beadmill.errors import Unavailable
 from beadmill.processes import executables
 from beadmill.processes.environment import allowed
 
-Say: TypeAlias = Callable[[str], None]
 PATIENCE: Final = 1_200.0  # seconds: hundreds of megabytes over a slow line
 _QUIET: Final = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=http")
 _NODE: Final = "install Node.js 20 or newer, which brings npm; or install the CLI yourself and put it on the PATH"
@@ -65,7 +64,7 @@ def native(program: Path, layouts: Sequence[str]) -> Path:
     return next((binary.resolve() for binary in found if binary.is_file()), program)
 
 
-async def npm(package: str, folder: Path, *, version: str = "", say: Say = unheard) -> Path:
+async def npm(package: str, folder: Path, *, version: str = "", say: Say = quiet) -> Path:
     """Installs the package; returns the folder of its programs.
 
     Raises Unavailable with the exact command, the end of what it said (``details``) and a remedy.

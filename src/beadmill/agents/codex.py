@@ -10,14 +10,14 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from beadmill.agents import _install, _strict
 from beadmill.agents._lines import follow
 from beadmill.agents.codex_stream import CodexStream, Totals
-from beadmill.agents.contract import Capabilities, Installed, Model, SessionIO, unheard
+from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Access, Json
 from beadmill.errors import Unavailable
@@ -71,7 +71,7 @@ class CodexAgent:
         note = "" if code == 0 else f"codex --version failed: {err.strip()[-200:]}"
         return Installed(program, version, signed_in=self._signed_in(), note=note, sign_in=self._how())
 
-    async def install(self, say: Callable[[str], None] = unheard) -> Installed:
+    async def install(self, say: Say = quiet) -> Installed:
         await _install.npm(PACKAGE, self._prefix, say=say)
         found = await self.detect()
         if found is None:

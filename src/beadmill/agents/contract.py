@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from beadmill.domain.ended import Ended
 from beadmill.processes.spec import AgentEvent, AgentTask, Order
@@ -19,6 +19,7 @@ class Capabilities:
     resume: bool = False  # a conversation can be continued
     questions: bool = False  # a channel for questions
     cost: bool = False  # reports money
+    steps: bool = False  # ends by itself, with a word, when max_steps is reached
     efforts: tuple[str, ...] = ()
 
 
@@ -36,6 +37,13 @@ class Model:
     id: str
     name: str = ""
     efforts: tuple[str, ...] = ()
+
+
+Say: TypeAlias = Callable[[str], None]
+
+
+def quiet(line: str, /) -> None:
+    """For a caller who wants no progress."""
 
 
 class Child(Protocol):
@@ -81,10 +89,6 @@ class SessionIO(Protocol):
         ...
 
 
-def unheard(_line: str) -> None:
-    """Progress that nobody follows."""
-
-
 class Agent(Protocol):
     name: str
     can: Capabilities
@@ -94,7 +98,7 @@ class Agent(Protocol):
         """None = not found. Raises Refused when the executable is found and not trusted."""
         ...
 
-    async def install(self, say: Callable[[str], None] = unheard) -> Installed:
+    async def install(self, say: Say = quiet) -> Installed:
         """``say`` gets progress as it comes, line by line; a cancel ends what was started.
 
         Raises Unavailable with the exact command that failed, its last lines in ``details["tail"]`` and a remedy.

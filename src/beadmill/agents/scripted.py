@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from beadmill.agents import scripted_cli
 from beadmill.agents._lines import event, follow, parse, unreadable
-from beadmill.agents.contract import Capabilities, Installed, Model, SessionIO, unheard
+from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Asked, Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Json, Usage
 from beadmill.errors import Unavailable
@@ -87,8 +87,8 @@ class ScriptedAgent:
     async def detect(self) -> Installed | None:
         return Installed(Path(scripted_cli.__file__), "1.0", signed_in=True, note="acts out a scenario, asks no model")
 
-    async def install(self, say: Callable[[str], None] = unheard) -> Installed:
-        say("the scripted agent ships with Beadmill")
+    async def install(self, say: Say = quiet) -> Installed:
+        say("the scripted agent is a part of Beadmill: nothing is to be installed")
         return Installed(Path(scripted_cli.__file__), "1.0", signed_in=True)
 
     async def models(self) -> Sequence[Model]:
