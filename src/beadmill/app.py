@@ -146,11 +146,11 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
     trees = Worktrees()
     nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
+    prices = Prices(settings.prices)
     worker = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=Prices(settings.prices))
-    ports = Ports(
-        settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
-    )
+    engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices)
+    kinds = kind_specs(node.spec for node in nodes.values())
+    ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices)
     services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
     return House(settings, store, ports, EngineThread(sessions, *services))
 
