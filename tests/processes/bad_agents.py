@@ -17,9 +17,6 @@ from beadmill.domain.ended import Ended
 from beadmill.domain.values import Json
 from beadmill.processes.spec import AgentTask
 
-PATH: Final = "tests.processes.bad_agents:BadAgent"
-ROOT: Final = Path(__file__).parents[2]
-
 STARTED: Final = """echo '{"type": "start", "conversation": "c"}'; """
 RESULT: Final = """echo '{"type": "result", "text": "done"}'; """
 FAILURE: Final = """echo '{"type": "failure", "why": "overloaded", "message": "at capacity"}'; """
