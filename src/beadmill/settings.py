@@ -68,6 +68,7 @@ class BuildSettings(_Group):
     command_s: int = Field(default=1200, ge=1, le=3600)
     setup_s: int = Field(default=1200, ge=10, le=3600)
     continuations: int = Field(default=5, ge=0, le=20)
+    max_steps: int = Field(default=0, ge=0, le=500)  # calls of tools per turn of coding; 0 = no cap
     red_on_base: Literal["flag", "fail", "off"] = "flag"
     tamper: Literal["flag", "fail", "off"] = "flag"
     review: Literal["flag", "fail", "off"] = "flag"

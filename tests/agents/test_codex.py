@@ -11,7 +11,7 @@ import pytest
 from beadmill.agents import registry
 from beadmill.agents.codex import CodexAgent, native
 from beadmill.agents.contract import Model
-from beadmill.demo.model_server import ModelServer
+from beadmill.demo.model.server import ModelServer
 from beadmill.domain.ended import Failed, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Seat
 from beadmill.errors import Refused, Unavailable

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import Failed, Lapsed, Lost, Ran, Replied, Stopped, Why
 from beadmill.domain.values import Access, Seat
 from beadmill.errors import Unavailable
@@ -352,3 +353,13 @@ async def test_a_session_that_cannot_be_proven_stopped_names_who_runs(
     assert set(alive.value.details["pids"]) == {p.pid for p in world.running("t")}
     monkeypatch.undo()
     await session.stop("again")
+
+
+async def test_the_end_says_what_the_session_used_of_the_machine(world: World) -> None:
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    await world.run("t", world.batch(CommandSpec(mode="process", program=sys.executable, args=("-c", spin))))
+    session = world.sessions.find("t")
+    assert session is not None
+    used = json.loads((session.folder / "end.json").read_text())["used"]
+    assert 0.3 <= used["agent_cpu_s"] < 3
+    assert min(used["own_peak_mb"], used["agent_peak_mb"]) > 1

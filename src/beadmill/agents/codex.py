@@ -17,7 +17,7 @@ from typing import Final
 from beadmill.agents import _strict
 from beadmill.agents._lines import follow
 from beadmill.agents.codex_stream import CodexStream, Totals
-from beadmill.agents.contract import Capabilities, Installed, Model, SessionIO
+from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Access, Json
 from beadmill.errors import Unavailable
@@ -70,8 +70,9 @@ class CodexAgent:
         note = "" if code == 0 else f"codex --version failed: {err.strip()[-200:]}"
         return Installed(program, version, signed_in=self._signed_in(), note=note)
 
-    async def install(self) -> Installed:
+    async def install(self, say: Say = quiet) -> Installed:
         command = " ".join(INSTALL)
+        say(command)
         try:
             code, _, err = await executables.ask(
                 INSTALL, env=allowed(os.environ, also=("HOME",)), patience=INSTALL_PATIENCE

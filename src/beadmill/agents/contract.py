@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from beadmill.domain.ended import Ended
 from beadmill.processes.spec import AgentEvent, AgentTask, Order
@@ -19,6 +19,7 @@ class Capabilities:
     resume: bool = False  # a conversation can be continued
     questions: bool = False  # a channel for questions
     cost: bool = False  # reports money
+    steps: bool = False  # ends by itself, with a word, when max_steps is reached
     efforts: tuple[str, ...] = ()
 
 
@@ -35,6 +36,13 @@ class Model:
     id: str
     name: str = ""
     efforts: tuple[str, ...] = ()
+
+
+Say: TypeAlias = Callable[[str], None]
+
+
+def quiet(line: str, /) -> None:
+    """For a caller who wants no progress."""
 
 
 class Child(Protocol):
@@ -89,8 +97,8 @@ class Agent(Protocol):
         """None = not found. Raises Refused when the executable is found and not trusted."""
         ...
 
-    async def install(self) -> Installed:
-        """Raises Unavailable with the exact command that failed."""
+    async def install(self, say: Say = quiet) -> Installed:
+        """``say`` hears each line of the installer. Raises Unavailable with the exact command that failed."""
         ...
 
     async def models(self) -> Sequence[Model]: ...

@@ -10,7 +10,7 @@ from typing import Final
 
 from beadmill.agents import scripted_cli
 from beadmill.agents._lines import event, follow, parse, unreadable
-from beadmill.agents.contract import Capabilities, Installed, Model, SessionIO
+from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Asked, Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Json, Usage
 from beadmill.errors import Unavailable
@@ -94,7 +94,8 @@ class ScriptedAgent:
     async def detect(self) -> Installed | None:
         return Installed(Path(scripted_cli.__file__), "1.0", signed_in=True, note="acts out a scenario, asks no model")
 
-    async def install(self) -> Installed:
+    async def install(self, say: Say = quiet) -> Installed:
+        say("the scripted agent is a part of Beadmill: nothing is to be installed")
         return Installed(Path(scripted_cli.__file__), "1.0", signed_in=True)
 
     async def models(self) -> Sequence[Model]:

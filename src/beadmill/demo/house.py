@@ -17,7 +17,7 @@ from typing import Any, Literal
 from beadmill.cli import daemon
 from beadmill.demo import codex, material
 from beadmill.demo.client import RestApi
-from beadmill.demo.model_server import ModelServer
+from beadmill.demo.model.server import ModelServer
 from beadmill.errors import Refused
 from beadmill.processes.sessions import FolderSessions
 from beadmill.settings import default_home

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -102,7 +103,7 @@ def _owner(token: str) -> Json:
 class Cut:
     """Why the work was ended from outside; the first reason stays."""
 
-    reason: str = ""  # stop | budget | idle | terminated
+    reason: str = ""  # stop | budget | idle | steps | terminated
     happened: asyncio.Event = field(default_factory=asyncio.Event)
 
     def now(self, reason: str) -> None:
@@ -136,7 +137,7 @@ class Runner:
                 self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
         self.log.close()
-        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left]})
+        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left], "used": _used()})
         crashpoints.reach("runner.ended")
         sys.stderr.flush()
         os._exit(0)
@@ -205,7 +206,7 @@ class Runner:
         adapter: Mapping[str, Any] = self.spec["adapter"]
         agent = by_path(adapter["path"])(adapter["options"])
         async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
-            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed.cwd)))
+            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
         return self._cut_short() if end is None else end
 
     async def _watch(self, task: AgentTask) -> None:
@@ -234,6 +235,8 @@ class Runner:
                 return Stopped(session=session)
             case "terminated":
                 return self._failed(Why.LOST, "the runner was told to terminate by the system", continuable=True)
+            case "steps":
+                return self._failed(Why.STEPS, "it used up the steps that one turn may take", continuable=True)
             case reason:
                 return Lapsed(session=session, idle=reason == "idle")
 
@@ -284,6 +287,18 @@ def _why(error: BeadmillError) -> Why:
     return Why.MISSING if error.code in ("AGENT_MISSING", "AGENT_REFUSED") else Why.INTERNAL
 
 
+def _used() -> Mapping[str, Json]:
+    """Seconds of processor time and peak memory: of this process, and of all that it started and buried."""
+    own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    unit = 1024 if sys.platform == "linux" else 1024 * 1024  # Linux counts in kB, macOS in bytes
+    return {
+        "own_cpu_s": round(own.ru_utime + own.ru_stime, 3),
+        "agent_cpu_s": round(below.ru_utime + below.ru_stime, 3),
+        "own_peak_mb": round(own.ru_maxrss / unit, 1),
+        "agent_peak_mb": round(below.ru_maxrss / unit, 1),
+    }
+
+
 def _places(workspace: Path) -> Mapping[str, str]:
     """The workspace's own HOME and TMPDIR, made when they are not there."""
     for name in ("home", "tmp"):
@@ -309,8 +324,9 @@ async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
 class IO:
     """agents.contract.SessionIO."""
 
-    def __init__(self, runner: Runner, spawner: Spawner, cwd: Path) -> None:
-        self._runner, self._spawner, self._cwd = runner, spawner, cwd
+    def __init__(self, runner: Runner, spawner: Spawner, task: AgentTask) -> None:
+        self._runner, self._spawner, self._cwd = runner, spawner, task.cwd
+        self._steps_left = task.max_steps or None
         self.token = runner.token
         self.workspace = runner.box_spec.workspace
 
@@ -321,6 +337,10 @@ class IO:
 
     async def emit(self, event: AgentEvent) -> None:
         self._runner.log.emit(event)
+        if event.kind is EventKind.TOOL and self._steps_left is not None:
+            self._steps_left -= 1
+            if self._steps_left < 0:  # this one is too much; a CLI that counts by itself has stopped before
+                self._runner.cut.now("steps")
 
     async def orders(self) -> AsyncIterator[Order]:
         while True:
