@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from beadmill.processes.sessions import FolderSession
-from beadmill.processes.spec import EventKind
 from tests.processes.bad_agents import RESULT, STARTED
-from tests.processes.bad_world import BadWorld, brief, ended, runner_of, warnings
+from tests.processes.bad_world import BadWorld, brief, ended, runner_of
 
 GIGABYTE = 10**9
 MEMORY = 96 * 2**20  # bytes a runner may ever hold

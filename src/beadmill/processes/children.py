@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import termios
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,7 @@ from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
+from beadmill.processes.listeners import listening
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
 LINE_LIMIT: Final = 8 * 1024 * 1024
@@ -277,6 +278,7 @@ class RunningChild:
         return code
 
     async def terminate(self) -> None:
+        self._spawner.name_servers(self._tree())
         await procs.end_all(self._tree, reap=self._spawner.reaper.reap)
 
     def _tree(self) -> set[procs.Proc]:
@@ -298,8 +300,11 @@ class Spawner:
         own: Mapping[str, str],
         marks: Mapping[str, str],
         umask: int,
+        warn: Callable[[str], None],
     ) -> None:
         """``own`` is the workspace's HOME and TMPDIR, whatever the sandbox; ``marks`` say whose the processes are."""
+        self._warn = warn
+        self._named: set[procs.Proc] = set()
         self.reaper = Reaper()
         self.redactor = redactor
         self._folder, self._box, self._own, self._marks, self._umask = folder, box, own, marks, umask
@@ -310,6 +315,12 @@ class Spawner:
         pipe = Pipe(fd, sink, at_end)
         self._pipes.append(pipe)
         return pipe
+
+    def name_servers(self, found: Iterable[procs.Proc]) -> None:
+        """Who still listens is said before it is ended: a person may look for that server."""
+        for proc, ports in listening(set(found) - self._named).items():
+            self._named.add(proc)
+            self._warn(f"{proc.command} ({proc.pid}) still listened on {', '.join(map(str, ports))}: it is ended")
 
     async def close(self) -> None:
         """After the sweep: what is still in the pipes reaches the files."""
