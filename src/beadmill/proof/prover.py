@@ -98,7 +98,7 @@ class Prover:
 
     async def missing(self, tree: Tree, tests: tuple[str, ...]) -> tuple[str, ...]:
         """Those of the bead's test files that do not exist."""
-        return tuple(path for path in tests if not (Path(tree.path) / path).exists())  # noqa: ASYNC240 - a few looks
+        return tuple(path for path in tests if not (Path(tree.path) / path).exists())
 
     async def _run(self, v: Visit, name: str, claim: Claim, specs: Sequence[CommandSpec]) -> tuple[CommandResult, ...]:
         if not specs:
