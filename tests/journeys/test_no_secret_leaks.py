@@ -56,9 +56,11 @@ def coding(small: Leaky) -> dict[str, Any]:
     return {**CODING, "steps": [{"shell": look}, spoken, *steps, {"reply": tagged("BEAD_STATUS", said)}]}
 
 
-def plan(small: Leaky) -> dict[str, Any]:
+def plan(small: Leaky) -> list[dict[str, Any]]:
     print_all = {"mode": "shell", "script": f"env >> '{small.seen}'; cat '{small.root}/leak.txt'"}
-    return small_world.says("beads_expand", json.dumps({**small_world.EXPANDED, "testCommands": [RUN_TEST, print_all]}))
+    more = {"testCommands": [RUN_TEST, print_all]}
+    draft = small_world.says("beads_draft", {"beads": [{**small_world.BEAD, **more}]})
+    return [draft, small_world.says("beads_expand", {**small_world.EXPANDED, **more})]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaky]:
     made.git("config", f"url.{made.origin}.insteadOf", address)
     made.git("remote", "set-url", "origin", address)
     made.leak()
-    made.script(coding(made), plan(made))
+    made.script(coding(made), *plan(made))
     assert made.cli("project", "add", str(made.checkout), "--short", "GRUE").code == 0
     gates = ("interview", "prd", "beads", "setup")
     off = [part for name in gates for part in ("--set", f"gates.{name}=off")]
