@@ -75,7 +75,7 @@ def _say_lines(job: Any, shown: int, quiet: bool) -> int:
     for number, line in enumerate(job["lines"], job["first"]):
         if number >= shown and not quiet:
             say(line)
-    return max(shown, job["first"] + len(job["lines"]))
+    return max(shown, int(job["first"]) + len(job["lines"]))
 
 
 def _ended(job: Any) -> None:
