@@ -25,12 +25,14 @@ from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
+from beadmill.processes import procs
 from beadmill.processes.box import Sandbox
 from beadmill.processes.loading import by_path
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
 from beadmill.store.db import Store
+from beadmill.store.journal import sessions as journal
 from beadmill.store.ledger import Changes, Facts, Ledger
 from beadmill.store.mirror import Mirror
 from beadmill.workspaces.worktrees import Worktrees
@@ -67,8 +69,9 @@ class Catalog:
 class EngineThread:
     """The engine on its own thread and loop, so that a busy page never delays a run, nor the other way round."""
 
-    def __init__(self, sessions: FolderSessions, *services: Callable[[], Awaitable[None]]) -> None:
-        self._sessions, self._services = sessions, services
+    def __init__(self, recover: Callable[[], Awaitable[None]], *services: Callable[[], Awaitable[None]]) -> None:
+        """``recover`` is done before any service starts."""
+        self._recover, self._services = recover, services
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._task: asyncio.Task[None] | None = None
@@ -93,10 +96,7 @@ class EngineThread:
             loop.close()
 
     async def _serve(self) -> None:
-        try:
-            await self._sessions.sweep_lost()
-        except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
-            log.exception("not every lost session could be ended")
+        await self._recover()
         async with asyncio.TaskGroup() as group:
             for service in self._services:
                 group.create_task(_forever(service))
@@ -129,6 +129,7 @@ class House:
 
     def open(self) -> None:
         """Checks and migrates the store, starts the engine. Raises Unavailable."""
+        procs.require()
         self.store.check()
         self.store.migrate(self.settings.home / "backups")
         self.engine.start()
@@ -151,8 +152,20 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices)
     kinds = kind_specs(node.spec for node in nodes.values())
     ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices)
+    recover = functools.partial(sweep, store, sessions)
     services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
-    return House(settings, store, ports, EngineThread(sessions, *services))
+    return House(settings, store, ports, EngineThread(recover, *services))
+
+
+async def sweep(store: Store, sessions: FolderSessions) -> None:
+    """Nothing runs on that nobody waits for: lost sessions, and those of no open row."""
+    try:
+        swept = await sessions.sweep(set(await store.read(journal.open_tokens)))
+    except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
+        log.exception("not every session could be ended")
+    else:
+        if swept:
+            log.warning("sessions were ended that were lost or that nobody owned: %s", ", ".join(swept))
 
 
 @functools.lru_cache(maxsize=64)

@@ -133,6 +133,10 @@ class CodexStream:
             "error": self._warned,
         }
 
+    @property
+    def done(self) -> bool:
+        return self.totals is not None or self._failed
+
     def feed(self, line: bytes) -> list[AgentEvent]:
         data = parse(line)
         if data is None:

@@ -22,6 +22,7 @@ from beadmill.engine.prices import Prices
 from beadmill.engine.visit import NamedVisit
 from beadmill.engine.watch import Watcher
 from beadmill.errors import BeadmillError, Blocked, Parked, Superseded
+from beadmill.processes.alive import all_of
 from beadmill.processes.contract import Sessions
 from beadmill.settings import RunSettings
 from beadmill.store import tables
@@ -121,14 +122,16 @@ class Dispatcher:
                 assert self._loop is not None
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._halt(visit, why), self._loop))
                 return
-        for token in await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=visit)):
-            await self._stop_session(token, why)
+        tokens = await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=visit))
+        await all_of([self._stop_session(token, why) for token in tokens])
 
     async def _stop_session(self, token: str, why: str) -> None:
         assert self._watcher is not None
         session = self.sessions.find(token)
         if session is not None:
             await session.stop(why)
+        else:
+            await self.sessions.sweep_gone(token)
         await self._watcher.book(token, session)
 
     # --- one activation -----------------------------------------------------------------------------------------
@@ -238,8 +241,7 @@ class Dispatcher:
         """Rule 15: sessions of this visit that the activation did not re-enter are stopped, their attempts replaced."""
         live = await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=act.visit))
         orphans = [token for token in live if token not in act.entered]
-        for token in orphans:
-            await self._stop_session(token, "nobody waits for it any more")
+        await all_of([self._stop_session(token, "nobody waits for it any more") for token in orphans])
         if orphans:
             await self.store.write(lambda tx: attempts.replace_open(tx, act.visit, orphans))
 

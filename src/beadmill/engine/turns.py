@@ -246,8 +246,11 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
         return decode_end(row["end"])
     act.entered.add(token)
     wait = Wait("session", token)
-    if row is not None and (there := act.sessions.find(token)) is not None and (there.live() or there.ended()):
+    there = act.sessions.find(token) if row is not None else None
+    if there is not None and (there.live() or there.ended()):
         raise parked(wait)  # it runs, or waits to be booked
+    if row is not None and there is None:
+        await act.sessions.sweep_gone(token)  # never started, or its folder was deleted: two must not share a tree
     work = _scrubbed(factory())
     if row is None:
         if isinstance(work, AgentTask):

@@ -21,6 +21,7 @@ from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import known, once
 from beadmill.operations.rules import require
+from beadmill.processes.alive import all_of
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
 from beadmill.store.journal import budgets, reruns, tokens
@@ -333,5 +334,4 @@ async def _once(ports: Ports, key: str, operation: str, request: Any, *, actor: 
 
 
 async def _stop(ports: Ports, visits: Sequence[str], why: str) -> None:
-    for visit in visits:
-        await ports.engine.stop(VisitRef.parse(visit), why)
+    await all_of([ports.engine.stop(VisitRef.parse(visit), why) for visit in visits])
