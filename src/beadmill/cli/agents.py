@@ -6,7 +6,7 @@ import typer
 
 from beadmill.cli.client import Client
 from beadmill.cli.common import AsJson, api, fields, group, say, show, table
-from beadmill.domain.price import said
+from beadmill.domain.money import said
 
 app = group("Coding-agent CLIs on this machine.")
 Quiet = Annotated[bool, typer.Option("--detach", help="Only start it; the daemon goes on.")]
