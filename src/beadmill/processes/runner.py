@@ -234,7 +234,7 @@ class Runner:
             if not await self._at_work(task.idle):
                 return self.cut.now("idle")
             self.clock.touch()
-        self.cut.now("budget")
+        return self.cut.now("budget")
 
     async def _at_work(self, idle: timedelta) -> bool:
         """Silent is not idle: a long build says nothing for its time. Looks for a while at what the processes do."""
