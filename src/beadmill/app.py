@@ -21,6 +21,7 @@ from beadmill.domain.sop import Graph
 from beadmill.domain.values import Json, Seat
 from beadmill.engine.dispatch import Dispatcher
 from beadmill.engine.port import Node, Work
+from beadmill.engine.prices import Prices
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
@@ -45,9 +46,10 @@ SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:Host
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The registered agents with their options from the settings."""
+    """The registered agents with their options from the settings. ``folder``: where installed ones lie, by name."""
 
-    options: Mapping[str, dict[str, Json]]
+    settings: Mapping[str, dict[str, Json]]
+    folder: Path
 
     def names(self) -> Sequence[str]:
         return sorted(registry.paths())
@@ -56,11 +58,14 @@ class Catalog:
         """Raises NotFound."""
         if name not in registry.paths():
             raise NotFound(f"There is no agent {name!r}", code="NO_AGENT", next="beadmill agent list")
-        return registry.load(name, self.options.get(name, {}))
+        return registry.load(name, self.options(name))
+
+    def options(self, name: str) -> dict[str, Json]:
+        return {"prefix": str(self.folder / name), **self.settings.get(name, {})}
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: registry.adapter(name, self.options.get(name, {})) for name in registry.paths()}
+        return {name: registry.adapter(name, self.options(name)) for name in registry.paths()}
 
 
 class EngineThread:
@@ -140,14 +145,15 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
-    catalog = Catalog(settings.agents)
+    catalog = Catalog(settings.agents, settings.home / "agents")
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
     trees = Worktrees()
     nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
-    engine = Dispatcher(store, sessions, nodes, graph_of, worker=f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
-    ports = Ports(
-        settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
-    )
+    prices = Prices(settings.prices)
+    worker = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices)
+    kinds = kind_specs(node.spec for node in nodes.values())
+    ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices)
     recover = functools.partial(sweep, store, sessions)
     services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
     return House(settings, store, ports, EngineThread(recover, *services))

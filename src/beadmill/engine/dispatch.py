@@ -18,6 +18,7 @@ from beadmill.domain.sop import Graph
 from beadmill.domain.values import Json, VisitRef
 from beadmill.engine.activation import Activation
 from beadmill.engine.port import Node, Work
+from beadmill.engine.prices import Prices
 from beadmill.engine.visit import NamedVisit
 from beadmill.engine.watch import Watcher
 from beadmill.errors import BeadmillError, Blocked, Parked, Superseded
@@ -55,6 +56,7 @@ class Dispatcher:
     worker: str
     host: str = "local"
     slots: int = 16
+    prices: Prices = field(default_factory=Prices)
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -73,7 +75,7 @@ class Dispatcher:
     async def serve(self) -> None:
         """Until cancelled. Cancelling detaches: agents go on in their runners."""
         self._loop = asyncio.get_running_loop()
-        self._watcher = Watcher(self.store, self.sessions, self.host, self.ring, self._halt)
+        self._watcher = Watcher(self.store, self.sessions, self.host, self.ring, self._halt, self.prices)
         await self.store.write(visits.release_dead)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watcher.serve())

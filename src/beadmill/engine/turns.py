@@ -284,6 +284,8 @@ def _opening(act: Activation, token: str, work: AgentTask | Batch) -> Opening:
         "agent",
         act.host,
         str(work.seat),
+        work.seat.agent,
+        work.seat.model,
         brief.template,
         brief.subject,
         [encode(p) for p in brief.ledger],
@@ -318,6 +320,7 @@ def _budget_gate(now: budgets.Spending) -> GateRequest:
         detail={
             "limits": now.limits.model_dump(),
             "spent": {"usd": now.usd, "tokens": now.tokens, "minutes": round(now.minutes, 1)},
+            "unpriced": now.unpriced,
         },
     )
 

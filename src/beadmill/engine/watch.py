@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
 from beadmill.domain.values import Json, Usage
+from beadmill.engine.prices import Prices
 from beadmill.errors import Unavailable
 from beadmill.processes.contract import Session, Sessions
 from beadmill.processes.wire import encode_end
@@ -34,6 +35,7 @@ class Watcher:
     host: str
     ring: Callable[[], None]
     halt: Callable[[str, str], Awaitable[None]]
+    prices: Prices = field(default_factory=Prices)
     _busy: bool = False
     _stuck: dict[str, Json] = field(default_factory=dict)  # what was told of by session
     _not_before: dict[str, float] = field(default_factory=dict)  # of what failed, on the monotonic clock
@@ -120,8 +122,11 @@ class Watcher:
 
     async def _book(self, token: str, booked: Ended | Ran | Lost) -> None:
         usage, seconds = _bill(booked)
+        agent, model = await self.store.read(lambda conn: sessions.seat_of(conn, token))
+        at = self.store.clock()
+        price = await asyncio.to_thread(self.prices.of, booked, agent=agent, model=model, at=at)
         if await self.store.write(
-            lambda tx: sessions.book(tx, token, encode_end(booked), usage=usage, seconds=seconds)
+            lambda tx: sessions.book(tx, token, encode_end(booked), usage=usage, price=price, seconds=seconds)
         ):
             self.ring()
 

@@ -276,6 +276,7 @@ class Runner:
         """The runner knows the token, the time and what was heard, whatever the adapter filled in."""
         conversation = end.session.conversation or self.log.conversation
         usage = self.log.usage if end.usage == Usage() else end.usage
+        usage = replace(usage, model=usage.model or self.log.model)
         worked = timedelta(seconds=round(self.clock.worked, 3))
         whole = replace(end, session=SessionRef(self.token, conversation), worked=worked, usage=usage)
         return self._scrubbed(whole)
