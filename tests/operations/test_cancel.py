@@ -19,7 +19,7 @@ from beadmill.operations.ports import Ports
 from beadmill.processes import procs
 from beadmill.processes.contract import Session
 from beadmill.processes.folder import read_json
-from beadmill.processes.sessions import FolderSession
+from beadmill.processes.sessions import FolderSession, FolderSessions
 from beadmill.store import tables as t
 from tests.processes import session_world
 
@@ -118,7 +118,7 @@ async def test_a_start_ends_what_nobody_owns_and_leaves_alone_what_somebody_does
     ports: Ports, house: app.House, owner: Actor
 ) -> None:
     key, session = await working(ports, owner)
-    assert isinstance(ports.sessions, app.FolderSessions)
+    assert isinstance(ports.sessions, FolderSessions)
     await app.sweep(ports.store, ports.sessions)
     assert session.live()
     await ports.store.write(lambda tx: tx.run(sa.delete(t.sessions)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 async def test_a_gigabyte_of_output_costs_neither_memory_nor_disk_nor_the_result(bad: BadWorld, flood: str) -> None:
-    session = await bad.begin(STARTED + flood + RESULT)
+    session = await bad.begin(STARTED + flood + RESULT, budget=timedelta(minutes=10))
     most, (end, _) = await asyncio.gather(most_memory(session), ended(session))
     assert brief(end) == "done"
     assert (most < MEMORY, size(session.folder) < DISK) == (True, True)

@@ -185,9 +185,21 @@ async def test_stop_kills_a_runner_that_does_not_listen(world: World, monkeypatc
     monkeypatch.setattr("beadmill.processes.sessions.STOP_PATIENCE", 0.2)
     session = await world.start("t", world.shell("touch up; sleep 300"))
     await until((world.tree / "up").exists)
-    os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGSTOP)
+    (session.folder / "control").unlink()
     await session.stop("canceled")
     assert (session.ended(), session.live(), world.running("t")) == (Lost(), False, set())
+
+
+async def test_stop_wakes_a_frozen_runner_and_is_heard(world: World) -> None:
+    session = await world.start("t", world.shell("touch up; sleep 300"))
+    await until((world.tree / "up").exists)
+    runner = read_json(session.folder / "owner.json")["pid"]
+    os.kill(runner, signal.SIGSTOP)
+    await until(lambda: (found := procs.look(runner)) is not None and found.frozen)
+    await session.stop("canceled")
+    end = session.ended()
+    assert isinstance(end, Ran)
+    assert end.stopped
 
 
 async def test_a_session_stopped_before_its_start_never_starts(world: World) -> None:
