@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from beadmill.agents import registry
 from beadmill.agents.contract import Agent
 from beadmill.briefs import Briefs
@@ -161,7 +163,11 @@ async def sweep(store: Store, sessions: FolderSessions) -> None:
     """Nothing runs on that nobody waits for: lost sessions, and those of no open row."""
     try:
         swept = await sessions.sweep(set(await store.read(journal.open_tokens)))
-    except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
+    except (
+        Unavailable,
+        OSError,
+        SQLAlchemyError,
+    ):  # said again when its visit is reached: no tree is given away before
         log.exception("not every session could be ended")
     else:
         if swept:

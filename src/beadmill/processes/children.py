@@ -168,7 +168,7 @@ class Pipe:
         while not self.closed.is_set():
             now = self._loop.time()
             silent = now - self.heard
-            if not self.paused and (silent >= LINGER or (now >= enough and self._read >= owed)):
+            if (silent >= LINGER and not self.paused) or (now >= enough and self._read >= owed):
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(LINGER - silent, 0.05)):
@@ -188,11 +188,14 @@ class Lines:
         self._news = asyncio.Event()
 
     def feed(self, data: bytes) -> None:
-        *whole, rest = data.split(b"\n")
-        for piece in whole:
-            self._grow(piece)
+        first, *more = data.split(b"\n")
+        self._grow(first)
+        if more:
             self._push()
-        self._grow(rest)
+            rest = more.pop()
+            self._lines.extend(more)  # at once: a flood has millions of them
+            self._size += sum(map(len, more)) + _LINE_COST * len(more)
+            self._grow(rest)
         if self._size > QUEUE_LIMIT:
             self.pause()
 
@@ -206,7 +209,7 @@ class Lines:
         self._part += piece[: LINE_LIMIT - len(self._part)]
 
     def _push(self) -> None:
-        line = bytes(self._part).removesuffix(b"\r")
+        line = bytes(self._part)
         self._part.clear()
         self._lines.append(line)
         self._size += len(line) + _LINE_COST
@@ -220,7 +223,7 @@ class Lines:
                 self._size -= len(line) + _LINE_COST
                 if self._size < QUEUE_LIMIT // 2:
                     self.resume()
-                yield line
+                yield line.removesuffix(b"\r")
                 taken += 1
                 if taken % _TURN == 0:
                     await asyncio.sleep(0)
