@@ -20,6 +20,7 @@ from beadmill.processes.environment import MARK_VARIABLE
 
 TERM_GRACE: Final = 3.0  # seconds between TERM and KILL
 KILL_GRACE: Final = 5.0  # seconds a killed process may take to disappear
+SHELL: Final = "bwrap"  # ends with what it holds; ended first, it would take the rest along without a word
 _POLL: Final = 0.02
 _PROC = Path("/proc")
 
@@ -120,7 +121,7 @@ async def end_all(
         late = clock() - begun
         if late > grace + KILL_GRACE:
             return tuple(sorted(left, key=lambda p: p.pid))
-        for proc in left if late >= grace else left - told:
+        for proc in left if late >= grace else {p for p in left - told if p.command != SHELL}:
             send(proc, signal.SIGKILL if late >= grace else signal.SIGTERM)
         told |= left
         await asyncio.sleep(_POLL)

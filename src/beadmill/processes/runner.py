@@ -48,13 +48,26 @@ from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
-from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Hold, Order, Release, Stop
+from beadmill.processes.spec import (
+    AgentEvent,
+    AgentTask,
+    Batch,
+    BoxSpec,
+    EventKind,
+    Hold,
+    Order,
+    Policy,
+    Release,
+    Stop,
+)
 from beadmill.processes.wire import decode, decode_work, encode_end
 from beadmill.redact import Redactor, secrets_of
 
 LOCK_PATIENCE: Final = 2.0  # seconds: a probe of somebody else holds the lock for microseconds
 UNWIND: Final = 10.0  # seconds a stopped adapter may take to end its child before everything is ended for it
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the C library has no name for this call
+_JOIN_SESSION_KEYRING: Final = 1
 T = TypeVar("T")
 
 
@@ -66,6 +79,7 @@ def main() -> None:
         return  # somebody else runs this session, or did
     crashpoints.reach("runner.started")
     _adopt_orphans()
+    _leave_keyring()
     spec = files.read_json(Path("spec.json"))
     files.write_json(Path("owner.json"), _owner(spec["token"]))
     crashpoints.reach("runner.owned")
@@ -91,6 +105,13 @@ def _adopt_orphans() -> None:
     """Linux: grandchildren whose parent dies become ours, so none escapes the sweep."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _leave_keyring() -> None:
+    """Linux: a session keyring of our own, so that no child reads keys of the login that the daemon came from."""
+    number = _KEYCTL.get(os.uname().machine)
+    if sys.platform == "linux" and number is not None:
+        ctypes.CDLL(None, use_errno=True).syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def _owner(token: str) -> Json:
@@ -161,9 +182,12 @@ class Runner:
             return await self._run_batch(self.work)
         return await self._drive(self.work)
 
-    async def _open(self) -> Spawner:
+    async def _open(self, policy: Policy) -> Spawner:
+        """Before the spawner, so that a sandbox may ask a program of its own: from then on every child is reaped here."""
         sandbox = by_path(self.spec["sandbox"])()
-        self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
+        _places(self.box_spec.workspace)
+        home = self.folder.parent.parent  # sessions lie in the data home
+        self.box = box = await sandbox.open(self.box_spec.workspace, replace(policy, hidden=(*policy.hidden, home)))
         own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
         self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask)
         return self.spawner
@@ -181,7 +205,7 @@ class Runner:
 
     async def _run_batch(self, batch: Batch) -> Ran:
         ran: list[CommandResult] = []
-        spawner, error = await _plugin(self._open())
+        spawner, error = await _plugin(self._open(replace(self.box_spec.policy, tree=batch.cwd)))
         if spawner is None:
             first = str(batch.specs[0]) if batch.specs else ""
             return Ran((CommandResult(first, None, 0.0, f"cannot start: {error}", cannot_start=True),))
@@ -201,10 +225,10 @@ class Runner:
         return self._stamp(end)
 
     async def _turn(self, task: AgentTask) -> Ended:
-        spawner = await self._open()
         adapter: Mapping[str, Any] = self.spec["adapter"]
         agent = by_path(adapter["path"])(adapter["options"])
         async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
+            spawner = await self._open(_policy(self.box_spec.policy, placed, agent))
             end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
         return self._cut_short() if end is None else end
 
@@ -293,13 +317,24 @@ def _places(workspace: Path) -> Mapping[str, str]:
     return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
 
 
+def _policy(policy: Policy, task: AgentTask, agent: Any) -> Policy:
+    """What the task and the adapter need of the outside, whatever the CLI's own flags say."""
+    return replace(
+        policy,
+        access=task.access,
+        tree=task.cwd,
+        binds=(*policy.binds, *agent.auth_paths),
+        readable=(*policy.readable, *getattr(agent, "read_paths", ())),
+    )
+
+
 @contextlib.asynccontextmanager
 async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
     """Without access an agent works in an empty folder that goes with the session."""
     if task.access is not Access.NONE:
         yield task
         return
-    empty = workspace / "tmp" / f"nothing-{os.getpid()}"
+    empty = workspace / "empty" / str(os.getpid())  # where no other session can put a link in its place
     empty.mkdir(parents=True, exist_ok=True)
     empty.chmod(0o500)
     try:
@@ -316,6 +351,7 @@ class IO:
         self._steps_left = task.max_steps or None
         self.token = runner.token
         self.workspace = runner.box_spec.workspace
+        self.boxed = runner.box is not None and runner.box.isolates
 
     async def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""

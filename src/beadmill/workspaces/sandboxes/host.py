@@ -13,7 +13,16 @@ BANNER = "No sandbox: agents and commands run with your own rights and can reach
 
 
 class HostBox:
-    def wrap(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
+    isolates = False
+
+    def wrap(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        program: Path | None = None,  # noqa: ARG002 - the contract's: here every program is in reach
+    ) -> Launch:
         return Launch(tuple(argv), cwd, dict(env))
 
     async def close(self) -> None:
