@@ -24,19 +24,17 @@ from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
-from beadmill.processes.box import Sandbox
-from beadmill.processes.loading import by_path
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
 from beadmill.store.db import Store
 from beadmill.store.ledger import Changes, Facts, Ledger
 from beadmill.store.mirror import Mirror
+from beadmill.workspaces.sandboxes import choice
 from beadmill.workspaces.worktrees import Worktrees
 
 log = logging.getLogger("beadmill.app")
 RESTART = 5.0  # seconds
-SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
     catalog = Catalog(settings.agents)
-    sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
+    sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=choice.PATHS)
     trees = Worktrees()
     nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
     engine = Dispatcher(store, sessions, nodes, graph_of, worker=f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
@@ -178,7 +176,7 @@ def build_nodes(settings: Settings, store: Store, catalog: Catalog, trees: Workt
         PrdNode(briefs),
         BeadsNode(briefs),
         PreflightNode(
-            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=sandbox_of, forge=forge_of, facts=facts
+            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=choice.load, forge=forge_of, facts=facts
         ),
         SetupNode(trees=trees, ledger=ledger, briefs=briefs),
         BuildNode(trees=trees, ledger=ledger, briefs=briefs),
@@ -198,11 +196,6 @@ def agent_of(catalog: Catalog, seat: Seat) -> Agent:
         return catalog.load(seat.agent)
     except NotFound as error:
         raise Unavailable(error.message, code=error.code, next=error.next) from error
-
-
-def sandbox_of(name: str) -> Sandbox:
-    made: Sandbox = by_path(SANDBOXES[name])()
-    return made
 
 
 def forge_of(work: Work) -> Forge:

@@ -13,6 +13,7 @@ from beadmill.engine.port import Engine
 from beadmill.processes.contract import Sessions
 from beadmill.settings import Settings
 from beadmill.store.db import Store
+from beadmill.workspaces.sandboxes.choice import Choose, choose
 from beadmill.workspaces.worktrees import Worktrees
 
 
@@ -37,4 +38,5 @@ class Ports:
     agents: AgentCatalog
     kinds: Mapping[str, KindSpec]
     trees: Worktrees = field(default_factory=Worktrees)
+    choose: Choose = choose
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)

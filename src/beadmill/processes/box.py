@@ -44,6 +44,7 @@ class Box(Protocol):
 
 class Sandbox(Protocol):
     name: str
+    networks: frozenset[str]  # the network policies it can hold
 
     async def probe(self) -> Health:
         """Can this sandbox work here? Never raises."""

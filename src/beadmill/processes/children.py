@@ -277,6 +277,7 @@ class Spawner:
         """``own`` is the workspace's HOME and TMPDIR, whatever the sandbox; ``marks`` say whose the processes are."""
         self.reaper = Reaper()
         self.redactor = redactor
+        self.boxed = box.isolates
         self._folder, self._box, self._own, self._marks, self._umask = folder, box, own, marks, umask
         self._count = 0
         self._pipes: list[Pipe] = []

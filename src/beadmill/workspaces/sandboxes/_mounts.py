@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/gnu", "/sys")
+TMP: Final = Path("/tmp")  # noqa: S108 - the box's own
 _LINKS: Final = 40  # as the kernel
 
 
@@ -31,7 +32,7 @@ def walk(path: Path) -> tuple[Path, tuple[tuple[Path, str], ...]]:
             continue
         if len(links) == _LINKS:
             raise TooManyLinks(f"{path} leads round in circles")
-        text = os.readlink(step)
+        text = str(step.readlink())
         links.append((step, text))
         at = Path("/") if text.startswith("/") else at
         todo = [p for p in text.split("/") if p not in ("", ".")] + todo
@@ -45,6 +46,7 @@ class Mounts:
         self._arguments: list[str] = []
         self._links: dict[Path, str] = {}
         self._shown: list[Path] = []
+        self.scratch: Path | None = None
 
     def shows(self, path: Path) -> bool:
         """Is this real path inside something that was bound?"""
@@ -62,9 +64,9 @@ class Mounts:
         """The links on the way to ``path`` alone."""
         self._keep(walk(path)[1])
 
-    def lay(self, source: Path, over: Path) -> None:
-        """``source`` on a path that is shown already, read-only."""
-        self._arguments += ["--ro-bind", str(source), str(over)]
+    def lay(self, path: Path, source: Path | None = None) -> None:
+        """What is shown there already becomes read-only, or ``source`` in its place."""
+        self._arguments += ["--ro-bind", str(source or path), str(path)]
 
     def empty(self, path: Path) -> None:
         self._arguments += ["--tmpfs", str(path)]
@@ -76,7 +78,14 @@ class Mounts:
         """Links last: a mount must not lead through one. Those inside of something shown are there anyhow."""
         links = [(p, text) for p, text in self._links.items() if not self.shows(p)]
         made = [part for path, text in links for part in ("--symlink", text, str(path))]
-        return [*self._arguments, *made, "--remount-ro", "/"]
+        return [*self._arguments, *self._tmp(), *made, "--remount-ro", "/"]
+
+    def _tmp(self) -> list[str]:
+        """``scratch`` as /tmp, so that the commands of a workspace find what earlier ones left there. Not where other
+        mounts lie below /tmp: their way must not lead through a folder that an agent writes."""
+        if self.scratch is None or any(p.is_relative_to(TMP) for p in self._shown):
+            return []
+        return ["--bind", str(self.scratch), str(TMP)]
 
     def _keep(self, links: Iterable[tuple[Path, str]]) -> None:
         self._links.update(links)
@@ -93,15 +102,15 @@ def system(mounts: Mounts) -> None:
         if path.is_dir():
             mounts.empty(path)
         else:
-            mounts.lay(Path("/dev/null"), path)
+            mounts.lay(path, Path("/dev/null"))
     mounts.add("--proc", "/proc", "--dev", "/dev")
     # Root's own files below /proc are writable for root, capabilities or not.
     for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr"):
         path = Path("/proc") / name
         if path.exists():
-            mounts.lay(path, path)
-    for name in ("/tmp", "/var/tmp", "/run"):  # noqa: S108 - the box's own
-        mounts.empty(Path(name))
+            mounts.lay(path)
+    for place in (TMP, Path("/var") / "tmp", Path("/run")):
+        mounts.empty(place)
     mounts.add("--symlink", "/run", "/var/run")
 
 

@@ -73,6 +73,7 @@ class BubblewrapBox:
 
 class BubblewrapSandbox:
     name = "bubblewrap"
+    networks = frozenset({"on", "off"})
 
     async def probe(self) -> Health:
         """Really runs a command in a box."""
@@ -97,7 +98,7 @@ class BubblewrapSandbox:
 
     async def open(self, workspace: Path, policy: Policy) -> BubblewrapBox:
         """Raises Unavailable, and Refused for a bwrap that others may change."""
-        if policy.network == "allow-list":
+        if policy.network not in self.networks:
             raise _refused("the bubblewrap sandbox has no network allow-list", "Set the network policy to on or off.")
         if not workspace.is_dir():  # noqa: ASYNC240 - one look at a local path
             raise Unavailable(
@@ -125,7 +126,7 @@ async def find() -> Bwrap:
     executables.require_trusted(path, os.environ)
     _, said, _ = await executables.ask([str(path), "--version"], env={"PATH": os.defpath})
     numbers = tuple(int(n) for n in re.findall(r"\d+", said)[:2])
-    setuid = bool(path.stat().st_mode & stat.S_ISUID)  # noqa: ASYNC240 - one look at a local path
+    setuid = bool(path.stat().st_mode & stat.S_ISUID)
     return Bwrap(path, said.strip().rpartition(" ")[2], closes=numbers >= NO_USERNS and not setuid)
 
 
@@ -147,6 +148,7 @@ def _show_workspace(mounts: Mounts, workspace: Path, policy: Policy) -> None:
         raise _refused(f"{tree} lies outside of the workspace {workspace}", "Report this.")
     for name in ("home", "tmp"):
         mounts.show(workspace / name, write=True)
+    mounts.scratch = walk(workspace / "tmp")[0]
     mounts.show(tree, write=policy.access in (Access.WRITE, Access.ONLINE))
     mounts.link(workspace)
     if policy.access is Access.NONE:
@@ -157,7 +159,7 @@ def _show_workspace(mounts: Mounts, workspace: Path, policy: Policy) -> None:
         if path.is_symlink():
             raise _refused(f"{path} is a link", "Remove the link, then retry.")
         if path.exists():
-            mounts.lay(path, path)
+            mounts.lay(walk(path)[0])
 
 
 def _of_git(workspace: Path, tree: Path) -> Iterator[Path]:

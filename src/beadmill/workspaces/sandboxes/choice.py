@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from beadmill.errors import Unavailable
 from beadmill.processes.box import Health, Sandbox
@@ -34,11 +34,21 @@ def load(name: str) -> Sandbox:
     return made
 
 
-async def choose(wish: str) -> Chosen:
+async def choose(wish: str, network: str = "on") -> Chosen:
     """``auto`` = bubblewrap where its probe works, else the host. A sandbox that was named is taken or refused: raises
-    Unavailable with what its probe says."""
-    if wish != AUTO:
-        return await _named(wish)
+    Unavailable with what its probe says, and when the network policy cannot be held."""
+    chosen = await _automatic() if wish == AUTO else await _named(wish)
+    if network not in load(chosen.name).networks:
+        raise Unavailable(
+            f"the sandbox {chosen.name} cannot hold the network policy {network!r}. {chosen.why}".rstrip(),
+            code="SANDBOX_POLICY",
+            kept="nothing was started",
+            next="set network to on, or make bubblewrap work",
+        )
+    return chosen
+
+
+async def _automatic() -> Chosen:
     health = await load("bubblewrap").probe()
     if health.ok:
         return Chosen("bubblewrap", health)
@@ -52,3 +62,9 @@ async def _named(name: str) -> Chosen:
             health.message, code="SANDBOX_MISSING", kept="nothing was started", next="mend it, or set sandbox to auto"
         )
     return Chosen(name, health)
+
+
+class Choose(Protocol):
+    """What an operation asks before a run starts."""
+
+    async def __call__(self, wish: str, network: str = "on") -> Chosen: ...
