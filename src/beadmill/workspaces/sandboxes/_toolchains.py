@@ -6,13 +6,14 @@ path of a setup plan) never opens a folder. Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from beadmill.workspaces.sandboxes._mounts import Mounts, TooManyLinks, walk
+from beadmill.workspaces.sandboxes._mounts import Mounts, walk
 
 # Below the home; programs only. Their neighbours hold sign-ins, so nothing wider is ever shown.
 KNOWN: Final = (
@@ -46,14 +47,11 @@ def reveals(path: Path, hidden: Sequence[Path]) -> bool:
 
 def show_path(mounts: Mounts, path: str, *, hidden: Sequence[Path]) -> None:
     """All that the folders of a PATH need; a folder that would reveal too much is left out."""
-    for home in homes():
-        for name in KNOWN:
-            if (home / name).is_dir():
-                _show(mounts, home / name, hidden)
-    for name in dict.fromkeys(path.split(os.pathsep)):
-        folder = Path(name)
-        if folder.is_absolute() and folder.is_dir():
-            _show_folder(mounts, folder, hidden)
+    known = [home / name for home in homes() for name in KNOWN]
+    for folder in dict.fromkeys([*known, *map(Path, path.split(os.pathsep))]):
+        with contextlib.suppress(OSError):  # what we may not look at helps nobody inside either
+            if folder.is_absolute() and folder.is_dir():
+                _show_folder(mounts, folder, hidden)
 
 
 def show_program(mounts: Mounts, program: Path, *, hidden: Sequence[Path]) -> None:
@@ -81,10 +79,8 @@ def _show_folder(mounts: Mounts, folder: Path, hidden: Sequence[Path]) -> None:
     mounts.show(folder)
     for entry in sorted(os.scandir(real), key=lambda e: e.name):
         if entry.is_symlink():
-            try:
+            with contextlib.suppress(OSError):
                 show_program(mounts, Path(entry.path), hidden=hidden)
-            except TooManyLinks:
-                continue
 
 
 def _show(mounts: Mounts, place: Path, hidden: Sequence[Path]) -> None:
