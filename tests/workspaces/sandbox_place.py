@@ -80,7 +80,9 @@ class Place:
         for name in ("home", "tmp", "runtime", "empty/1"):
             (self.workspace / name).mkdir(parents=True)
         self._repository()
-        shutil.copytree(SRC / "beadmill", self.program.parent / "beadmill", ignore=shutil.ignore_patterns("web", "demo"))
+        shutil.copytree(
+            SRC / "beadmill", self.program.parent / "beadmill", ignore=shutil.ignore_patterns("web", "demo")
+        )
         shutil.copy(IN_BOX, self.program)
         (self.workspace / "runtime" / "tree.json").write_text(
             json.dumps({"git_dir": str(self.common / "worktrees" / "tree")})
