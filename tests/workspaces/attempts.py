@@ -57,7 +57,7 @@ def through_link() -> None:
 
 
 def any_process_of_others() -> None:
-    seen = [int(p) for p in os.listdir("/proc") if p.isdigit()]
+    seen = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()]
     if F["pid"] not in seen:
         raise ProcessLookupError(F["pid"])
     Path(f"/proc/{F['pid']}/environ").read_bytes()

@@ -18,8 +18,9 @@ from beadmill.processes.wire import decode
 from beadmill.workspaces.sandboxes.choice import load
 
 
-async def run(wish: dict[str, object]) -> dict[str, object]:
-    box = await load(str(wish["sandbox"])).open(Path(str(wish["workspace"])), decode(Policy, wish["policy"]))
+def run(wish: dict[str, object]) -> dict[str, object]:
+    opening = load(str(wish["sandbox"])).open(Path(str(wish["workspace"])), decode(Policy, wish["policy"]))
+    box = asyncio.run(opening)  # type: ignore[arg-type]
     argv, env = [str(a) for a in wish["argv"]], {"PATH": os.environ["PATH"], **wish["env"]}  # type: ignore[attr-defined,dict-item]
     launch = box.wrap(argv, cwd=Path(str(wish["cwd"])), env=env, program=Path(argv[0]))
     begun = time.monotonic()
@@ -27,9 +28,9 @@ async def run(wish: dict[str, object]) -> dict[str, object]:
         launch.argv, cwd=launch.cwd, env=dict(launch.env), capture_output=True, check=False, stdin=subprocess.DEVNULL
     )
     seconds = time.monotonic() - begun
-    await box.close()
+    asyncio.run(box.close())  # type: ignore[arg-type]
     return {"code": done.returncode, "out": done.stdout.decode(), "err": done.stderr.decode(), "seconds": seconds}
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asyncio.run(run(json.loads(sys.argv[1])))))
+    sys.stdout.write(json.dumps(run(json.loads(sys.argv[1]))))

@@ -19,7 +19,7 @@ from beadmill.processes.spec import Policy
 from tests.workspaces.attempts_names import ALLOWED, HARMLESS, NAMES, NETWORK
 from tests.workspaces.sandbox_place import CANARY, Place, users
 
-pytestmark = pytest.mark.bubblewrap
+pytestmark = pytest.mark.sandbox
 ATTEMPTS = Path(__file__).with_name("attempts.py")
 
 

@@ -19,7 +19,7 @@ from beadmill.processes.spec import Policy
 from beadmill.workspaces.sandboxes import bubblewrap, choice
 from tests.workspaces.sandbox_place import SRC, Place
 
-BOXED = pytest.param("bubblewrap", marks=pytest.mark.bubblewrap)
+BOXED = pytest.param("bubblewrap", marks=pytest.mark.sandbox)
 BOTH = pytest.mark.parametrize("sandbox", ["host", BOXED])
 
 
@@ -116,7 +116,7 @@ def test_the_runner_can_load_it_with_the_standard_library_alone(sandbox: str) ->
 # --- bubblewrap alone
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 def test_a_sign_in_folder_can_be_written_and_its_neighbours_are_not_there(place: Place) -> None:
     mine = place.home / ".codex"
     mine.mkdir()
@@ -124,7 +124,7 @@ def test_a_sign_in_folder_can_be_written_and_its_neighbours_are_not_there(place:
     assert (done.out, (mine / "auth.json").read_text()) == (".codex\n", "fresh\n")
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 def test_a_readable_folder_can_be_read_and_not_written(place: Place) -> None:
     more = place.root / "more"
     more.mkdir()
@@ -133,7 +133,7 @@ def test_a_readable_folder_can_be_read_and_not_written(place: Place) -> None:
     assert (done.out, done.code, (more / "data").read_text()) == ("42\n", 2, "42\n")
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 @pytest.mark.parametrize("name", ["home", "home/.ssh", "home/.config", "", "data"])
 async def test_a_folder_that_would_show_secrets_is_refused(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
@@ -145,7 +145,7 @@ async def test_a_folder_that_would_show_secrets_is_refused(
     assert caught.value.code == "SANDBOX_POLICY"
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 async def test_a_git_file_that_became_a_link_is_refused(place: Place) -> None:
     (place.tree / ".git").unlink()
     (place.tree / ".git").symlink_to(place.home / "notes.txt")
@@ -154,13 +154,13 @@ async def test_a_git_file_that_became_a_link_is_refused(place: Place) -> None:
     assert caught.value.code == "SANDBOX_POLICY"
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 async def test_a_tree_outside_of_the_workspace_is_refused(place: Place) -> None:
     with pytest.raises(Unavailable):
         await choice.load("bubblewrap").open(place.workspace, Policy(tree=place.home))
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 def test_the_git_folder_is_found_by_our_record_and_never_by_the_tree(place: Place) -> None:
     other = place.home / "private"
     other.mkdir()
@@ -169,7 +169,7 @@ def test_the_git_folder_is_found_by_our_record_and_never_by_the_tree(place: Plac
     assert place.shell(f"ls {other}").code == 2
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 def test_a_program_of_a_version_manager_runs_and_the_rest_of_the_home_stays_hidden(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +187,7 @@ def test_a_program_of_a_version_manager_runs_and_the_rest_of_the_home_stays_hidd
     assert done.out == f"I am {place.home}/bin/tool\n.nvm\nbin\n"
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 def test_a_link_that_an_agent_left_opens_nothing(place: Place) -> None:
     (place.tree / "bin").mkdir()
     (place.tree / "bin" / "python").symlink_to(place.home / ".ssh" / "id_ed25519")
@@ -195,7 +195,7 @@ def test_a_link_that_an_agent_left_opens_nothing(place: Place) -> None:
     assert (done.out, done.code) == ("", 1)
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 def test_paths_that_lead_through_links_work(place: Place) -> None:
     (place.root / "short").symlink_to(place.data)
     linked = Place(place.root)
@@ -207,7 +207,7 @@ def test_paths_that_lead_through_links_work(place: Place) -> None:
 # --- which one
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 async def test_auto_is_bubblewrap_where_it_works() -> None:
     assert ((await choice.choose("auto")).name, (await choice.choose("auto")).why) == ("bubblewrap", "")
 
@@ -262,7 +262,7 @@ async def test_the_network_cannot_be_off_without_a_sandbox(monkeypatch: pytest.M
     assert caught.value.code == "SANDBOX_POLICY"
 
 
-@pytest.mark.bubblewrap
+@pytest.mark.sandbox
 def test_an_agent_reads_a_repository_that_borrows_its_objects(place: Place) -> None:
     borrowed = place.root / "borrowed"
     (borrowed / "info").mkdir(parents=True)
