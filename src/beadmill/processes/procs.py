@@ -164,7 +164,7 @@ async def end_all(
         if late > grace + KILL_GRACE:
             return tuple(sorted(left, key=lambda p: p.pid))
         if late >= grace or len(told | left) > STORM:
-            for proc in left:
+            for proc in sorted(left, key=lambda p: p.command != SHELL):  # whose end is the end of all it holds
                 send(proc, signal.SIGKILL)
             kill()
         else:
