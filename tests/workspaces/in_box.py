@@ -20,7 +20,7 @@ from beadmill.workspaces.sandboxes.choice import load
 
 def run(wish: dict[str, object]) -> dict[str, object]:
     opening = load(str(wish["sandbox"])).open(Path(str(wish["workspace"])), decode(Policy, wish["policy"]))
-    box = asyncio.run(opening)  # type: ignore[arg-type]
+    box = asyncio.run(opening)
     argv, env = [str(a) for a in wish["argv"]], {"PATH": os.environ["PATH"], **wish["env"]}  # type: ignore[attr-defined,dict-item]
     launch = box.wrap(argv, cwd=Path(str(wish["cwd"])), env=env, program=Path(argv[0]))
     begun = time.monotonic()
@@ -28,7 +28,7 @@ def run(wish: dict[str, object]) -> dict[str, object]:
         launch.argv, cwd=launch.cwd, env=dict(launch.env), capture_output=True, check=False, stdin=subprocess.DEVNULL
     )
     seconds = time.monotonic() - begun
-    asyncio.run(box.close())  # type: ignore[arg-type]
+    asyncio.run(box.close())
     return {"code": done.returncode, "out": done.stdout.decode(), "err": done.stderr.decode(), "seconds": seconds}
 
 

@@ -13,7 +13,6 @@ import ctypes
 import fcntl
 import os
 import resource
-import shutil
 import signal
 import sys
 import time
@@ -38,7 +37,7 @@ from beadmill.domain.ended import (
     Stopped,
     Why,
 )  # fmt: skip
-from beadmill.domain.values import Access, Json, Usage
+from beadmill.domain.values import Json, Usage
 from beadmill.errors import BeadmillError
 from beadmill.processes import control, procs
 from beadmill.processes import folder as files
@@ -49,6 +48,7 @@ from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
+from beadmill.processes.places import leave_keyring, place, places, policy_of
 from beadmill.processes.spec import (
     AgentEvent,
     AgentTask,
@@ -67,8 +67,6 @@ from beadmill.redact import Redactor, secrets_of
 LOCK_PATIENCE: Final = 2.0  # seconds: a probe of somebody else holds the lock for microseconds
 UNWIND: Final = 10.0  # seconds a stopped adapter may take to end its child before everything is ended for it
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the C library has no name for this call
-_JOIN_SESSION_KEYRING: Final = 1
 LOOK: Final = 10.0  # seconds for which a silent agent is looked at before it counts as idle
 BUSY: Final = 0.1  # processors that work keeps busy at least
 T = TypeVar("T")
@@ -82,7 +80,7 @@ def main() -> None:
         return  # somebody else runs this session, or did
     crashpoints.reach("runner.started")
     _adopt_orphans()
-    _leave_keyring()
+    leave_keyring()
     spec = files.read_json(Path("spec.json"))
     files.write_json(Path("owner.json"), _owner(spec["token"]))
     crashpoints.reach("runner.owned")
@@ -108,13 +106,6 @@ def _adopt_orphans() -> None:
     """Linux: grandchildren whose parent dies become ours, so none escapes the sweep."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _leave_keyring() -> None:
-    """Linux: a session keyring of our own, so that no child reads keys of the login that the daemon came from."""
-    number = _KEYCTL.get(os.uname().machine)
-    if sys.platform == "linux" and number is not None:
-        ctypes.CDLL(None, use_errno=True).syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def _owner(token: str) -> Json:
@@ -205,10 +196,10 @@ class Runner:
     async def _open(self, policy: Policy) -> Spawner:
         """Before the spawner, so that a sandbox may ask a program of its own: from then on every child is reaped here."""
         sandbox = by_path(self.spec["sandbox"])()
-        _places(self.box_spec.workspace)
+        places(self.box_spec.workspace)
         home = self.folder.parent.parent  # sessions lie in the data home
         self.box = box = await sandbox.open(self.box_spec.workspace, replace(policy, hidden=(*policy.hidden, home)))
-        own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
+        own, mine = places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
         self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask, warn=self._warn)
         return self.spawner
 
@@ -247,8 +238,8 @@ class Runner:
     async def _turn(self, task: AgentTask) -> Ended:
         adapter: Mapping[str, Any] = self.spec["adapter"]
         agent = by_path(adapter["path"])(adapter["options"])
-        async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
-            spawner = await self._open(_policy(self.box_spec.policy, placed, agent))
+        async with place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
+            spawner = await self._open(policy_of(self.box_spec.policy, placed, agent))
             end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
         return self._cut_short() if end is None else end
 
@@ -351,39 +342,6 @@ def _used() -> Mapping[str, Json]:
         "own_peak_mb": round(own.ru_maxrss / unit, 1),
         "agent_peak_mb": round(below.ru_maxrss / unit, 1),
     }
-
-
-def _places(workspace: Path) -> Mapping[str, str]:
-    """The workspace's own HOME and TMPDIR, made when they are not there."""
-    for name in ("home", "tmp"):
-        (workspace / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
-
-
-def _policy(policy: Policy, task: AgentTask, agent: Any) -> Policy:
-    """What the task and the adapter need of the outside, whatever the CLI's own flags say."""
-    return replace(
-        policy,
-        access=task.access,
-        tree=task.cwd,
-        binds=(*policy.binds, *agent.auth_paths),
-        readable=(*policy.readable, *getattr(agent, "read_paths", ())),
-    )
-
-
-@contextlib.asynccontextmanager
-async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
-    """Without access an agent works in an empty folder that goes with the session."""
-    if task.access is not Access.NONE:
-        yield task
-        return
-    empty = workspace / "empty" / str(os.getpid())  # where no other session can put a link in its place
-    empty.mkdir(parents=True, exist_ok=True)
-    empty.chmod(0o500)
-    try:
-        yield replace(task, cwd=empty)
-    finally:
-        shutil.rmtree(empty, ignore_errors=True)
 
 
 class IO:
