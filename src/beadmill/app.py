@@ -28,8 +28,6 @@ from beadmill.forges.contract import Forge
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.processes import procs
-from beadmill.processes.box import Sandbox
-from beadmill.processes.loading import by_path
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
@@ -37,11 +35,11 @@ from beadmill.store.db import Store
 from beadmill.store.journal import sessions as journal
 from beadmill.store.ledger import Changes, Facts, Ledger
 from beadmill.store.mirror import Mirror
+from beadmill.workspaces.sandboxes import choice
 from beadmill.workspaces.worktrees import Worktrees
 
 log = logging.getLogger("beadmill.app")
 RESTART = 5.0  # seconds
-SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
     catalog = Catalog(settings.agents, settings.home / "agents")
-    sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
+    sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=choice.PATHS)
     trees = Worktrees()
     nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
     prices = Prices(settings.prices)
@@ -203,7 +201,7 @@ def build_nodes(settings: Settings, store: Store, catalog: Catalog, trees: Workt
         PrdNode(briefs),
         BeadsNode(briefs),
         PreflightNode(
-            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=sandbox_of, forge=forge_of, facts=facts
+            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=choice.load, forge=forge_of, facts=facts
         ),
         SetupNode(trees=trees, ledger=ledger, briefs=briefs),
         BuildNode(trees=trees, ledger=ledger, briefs=briefs),
@@ -223,11 +221,6 @@ def agent_of(catalog: Catalog, seat: Seat) -> Agent:
         return catalog.load(seat.agent)
     except NotFound as error:
         raise Unavailable(error.message, code=error.code, next=error.next) from error
-
-
-def sandbox_of(name: str) -> Sandbox:
-    made: Sandbox = by_path(SANDBOXES[name])()
-    return made
 
 
 def forge_of(work: Work) -> Forge:

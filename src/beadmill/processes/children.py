@@ -310,6 +310,7 @@ class Spawner:
         self._named: set[procs.Proc] = set()
         self.reaper = Reaper()
         self.redactor = redactor
+        self.boxed = box.isolates
         self._folder, self._box, self._own, self._marks, self._umask = folder, box, own, marks, umask
         self._count = 0
         self._pipes: list[Pipe] = []
@@ -332,9 +333,11 @@ class Spawner:
             await pipe.drained()
             pipe.close()
 
-    def launch(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
+    def launch(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], program: Path | None = None) -> Launch:
+        """Raises OSError when the box finds no such program."""
         self.redactor.learn(secrets_of(env))
-        wrapped = self._box.wrap(argv, cwd=cwd, env={**allowed(os.environ), **self._own, **env, **self._marks})
+        whole = {**allowed(os.environ), **self._own, **env, **self._marks}
+        wrapped = self._box.wrap(argv, cwd=cwd, env=whole, program=program)
         return Launch(wrapped.argv, wrapped.cwd, {**wrapped.env, **self._marks}, wrapped.pass_fds)
 
     def start(self, launch: Launch, *, stdin: int, stdout: int, stderr: int) -> tuple[int, asyncio.Future[int]]:
@@ -356,10 +359,10 @@ class Spawner:
 
     async def child(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: bytes) -> RunningChild:
         """Raises Unavailable when the executable is missing or cannot be started."""
-        launch = self.launch(argv, cwd=cwd, env=env)
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         try:
+            launch = self.launch(argv, cwd=cwd, env=env, program=Path(argv[0]) if argv[0].startswith("/") else None)
             with _stdin(stdin) as source:
                 pid, exited = self.start(launch, stdin=source, stdout=out_write, stderr=err_write)
         except (OSError, ValueError) as error:
