@@ -23,9 +23,10 @@ from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
+from beadmill.processes.inlet import Inlet
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
-LINE_LIMIT: Final = 8 * 1024 * 1024
+LINE_LIMIT: Final = 50 * 1024 * 1024  # a message of the Agent Client Protocol is one line, whatever it carries
 QUEUE_LIMIT: Final = 16 * 1024 * 1024  # bytes of unread lines before the child has to wait
 FILE_LIMIT: Final = 16 * 1024 * 1024
 STDERR_TAIL: Final = 4_096
@@ -207,9 +208,9 @@ class Lines:
 class RunningChild:
     """agents.contract.Child."""
 
-    def __init__(self, pid: int, exited: asyncio.Future[int], spawner: Spawner) -> None:
+    def __init__(self, pid: int, exited: asyncio.Future[int], spawner: Spawner, inlet: Inlet | None) -> None:
         self.pid = pid
-        self._exited, self._spawner = exited, spawner
+        self._exited, self._spawner, self._inlet = exited, spawner, inlet
         self._lines = Lines()
         self._stderr = Tail(STDERR_TAIL)
         self._letting_go: asyncio.Task[None] | None = None
@@ -236,12 +237,22 @@ class RunningChild:
 
     async def _let_go(self) -> None:
         await asyncio.shield(self._exited)
+        self.close_stdin()
         for pipe in (self._out, self._err):
             await pipe.drained()
             pipe.close()
 
     def lines(self) -> AsyncIterator[bytes]:
         return self._lines.read()
+
+    async def write(self, data: bytes) -> None:
+        if self._inlet is None:
+            raise BrokenPipeError("the child was started with its whole input")
+        await self._inlet.write(data)
+
+    def close_stdin(self) -> None:
+        if self._inlet is not None:
+            self._inlet.close()
 
     def stderr_tail(self) -> str:
         return self._stderr.text(self._spawner.redactor)
@@ -315,13 +326,15 @@ class Spawner:
         crashpoints.reach("runner.spawned")
         return process.pid, self.reaper.watch(process.pid)
 
-    async def child(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: bytes) -> RunningChild:
-        """Raises Unavailable when the executable is missing or cannot be started."""
+    async def child(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: bytes | None
+    ) -> RunningChild:
+        """``stdin`` None = it stays open. Raises Unavailable when the executable is missing or cannot be started."""
         launch = self.launch(argv, cwd=cwd, env=env)
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         try:
-            with _stdin(stdin) as source:
+            with _stdin(stdin) as (source, inlet):
                 pid, exited = self.start(launch, stdin=source, stdout=out_write, stderr=err_write)
         except (OSError, ValueError) as error:
             os.close(out_read)
@@ -330,7 +343,7 @@ class Spawner:
         finally:
             os.close(out_write)
             os.close(err_write)
-        child = RunningChild(pid, exited, self)
+        child = RunningChild(pid, exited, self, inlet)
         child.connect(out_read, err_read, self._files())
         return child
 
@@ -341,15 +354,25 @@ class Spawner:
 
 
 @contextlib.contextmanager
-def _stdin(data: bytes) -> Iterator[int]:
-    """A closed stdin, or a file that was unlinked: a child that never reads it blocks nobody."""
-    if not data:
-        yield subprocess.DEVNULL
-        return
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        yield file.fileno()
+def _stdin(data: bytes | None) -> Iterator[tuple[int, Inlet | None]]:
+    """A closed stdin, a file that was unlinked (a child that never reads it blocks nobody), or a pipe and its inlet."""
+    if data is None:
+        read, write = os.pipe()
+        inlet = Inlet(write)
+        try:
+            yield read, inlet
+        except BaseException:
+            inlet.close()
+            raise
+        finally:
+            os.close(read)
+    elif not data:
+        yield subprocess.DEVNULL, None
+    else:
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            yield file.fileno(), None
 
 
 def find_program(name: str, *, cwd: Path, path: str) -> str | None:

@@ -318,7 +318,7 @@ class IO:
         self.workspace = runner.box_spec.workspace
 
     async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
     ) -> RunningChild:
         return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
 
