@@ -46,17 +46,17 @@ class Catalog:
     options: Mapping[str, dict[str, Json]]
 
     def names(self) -> Sequence[str]:
-        return sorted(registry.paths())
+        return registry.names(self.options)
 
     def load(self, name: str) -> Agent:
         """Raises NotFound."""
-        if name not in registry.paths():
+        if name not in self.names():
             raise NotFound(f"There is no agent {name!r}", code="NO_AGENT", next="beadmill agent list")
         return registry.load(name, self.options.get(name, {}))
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: registry.adapter(name, self.options.get(name, {})) for name in registry.paths()}
+        return {name: registry.adapter(name, self.options.get(name, {})) for name in self.names()}
 
 
 class EngineThread:
