@@ -15,6 +15,7 @@ from beadmill.domain.values import Json
 from tests.processes.session_world import World
 
 TOOLS = Path(__file__).parents[2] / ".test-tools" / "node_modules" / ".bin"
+CACHE = TOOLS.parents[1] / "cache"  # Copilot unpacks itself: 235 MB, once for all tests
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.
 OPENCODE = os.environ.get("BEADMILL_TEST_OPENCODE") or str(TOOLS / "opencode")
 COPILOT = os.environ.get("BEADMILL_TEST_COPILOT") or str(TOOLS / "copilot")
@@ -42,6 +43,7 @@ def copilot_options(url: str, home: Path) -> Mapping[str, Json]:
         "COPILOT_OFFLINE": "true", "COPILOT_MODEL": MODEL, "COPILOT_PROVIDER_TYPE": "openai",
         "COPILOT_PROVIDER_BASE_URL": url, "COPILOT_PROVIDER_API_KEY": KEY, "COPILOT_PROVIDER_WIRE_API": "completions",
         "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "1000000",
+        "XDG_CACHE_HOME": str(CACHE),
     }  # fmt: skip
     return {"path": COPILOT, "home": str(home), "env": env}
 

@@ -25,7 +25,11 @@ from beadmill.processes.spec import AgentEvent, EventKind
 AUTH_REQUIRED: Final = -32000
 _OPENS: Final = ("session/new", "session/load", "session/resume")
 _CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT})
-_HTTP = re.compile(r"\bHTTP (\d{3})\b|^(\d{3})\b")
+_HTTP = re.compile(r"\bHTTP (\d{3})\b|(?:^|Last error: )([45]\d\d)\b")
+_MORE: Final = (  # words of these CLIs beyond those that all share
+    (re.compile(r"context exceeds|too large to compact|maximum context", re.IGNORECASE), Why.CONTEXT),
+    (re.compile(r"stream chunk", re.IGNORECASE), Why.TRANSPORT),
+)
 _RETRY = re.compile(r"\bretry", re.IGNORECASE)
 _STOPS: Final[Mapping[str, tuple[Why, str]]] = {
     "max_tokens": (Why.TRUNCATED, "the model's answer was cut at its longest"),
@@ -226,7 +230,7 @@ class AcpStream:
         return self._fail(Why.NO_RESULT, f"{self._cli.name} exited with {code} and no result: {said}")
 
     def _because(self, message: str) -> Ended:
-        why = Why.AUTH if self._auth else classify(_HTTP.sub(r"status \1\2", message))
+        why = Why.AUTH if self._auth else _why(message)
         if why is None:
             session, now = SessionRef(self._session, self.conversation), datetime.now(UTC)
             return Limited(session=session, usage=self._usage, until=until(message, now), message=message)
@@ -249,6 +253,12 @@ def read(line: bytes) -> Mapping[str, Json] | None:
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) and ("method" in message or "id" in message) else None
+
+
+def _why(message: str) -> Why | None:
+    """None = the provider's limit."""
+    own = next((why for pattern, why in _MORE if pattern.search(message)), None)
+    return own or classify(_HTTP.sub(lambda found: f"status {found[1] or found[2]} ", message))
 
 
 def _said(error: Json) -> str:
