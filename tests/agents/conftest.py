@@ -12,7 +12,7 @@ import pytest
 
 from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
-from tests.agents.bench_acp import copilot, opencode_acp
+from tests.agents.bench_acp import LEFT_OUT, copilot, opencode_acp
 from tests.processes.session_world import World
 
 __all__ = ["copilot", "opencode_acp"]  # fixtures of the benches
@@ -83,6 +83,9 @@ ACP = pytest.mark.acp
     ]
 )
 def bench(request: pytest.FixtureRequest, world: World) -> World:
+    name: str = request.function.__name__
+    if reason := LEFT_OUT.get(request.param, {}).get(name):
+        pytest.skip(reason)
     if request.param != "scripted":
         request.getfixturevalue(request.param)
     return world

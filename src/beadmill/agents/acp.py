@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from beadmill.agents import acp_options, acp_permission
+from beadmill.agents import _install, acp_options, acp_permission
 from beadmill.agents._lines import event
 from beadmill.agents.acp_cli import describe
 from beadmill.agents.acp_stream import AcpStream, Broken
@@ -29,7 +29,6 @@ from beadmill.processes.spec import AgentTask, EventKind
 if TYPE_CHECKING:
     from beadmill.agents.acp_talk import Talk
 
-INSTALL_PATIENCE: Final = 600.0  # seconds
 EXIT: Final = 3.0  # seconds for an agent that closed its output
 NUDGES: Final = 3  # times a turn that ended over a refused call is taken up again
 NUDGE: Final = (
@@ -40,14 +39,16 @@ _WRITES: Final = (Access.WRITE, Access.ONLINE)
 
 
 class AcpAgent:
-    """Options: ``name`` of the agent · ``path`` of the executable · ``home`` where its sign-in lies (default ~) · every
+    """Options: ``name`` of the agent · ``path`` of the executable · ``prefix`` where install puts it · ``home`` where its sign-in lies (default ~) · every
     field of the table (acp_cli.Cli) · ``adapter`` the entry of the table to start from."""
 
     def __init__(self, options: Mapping[str, Json]) -> None:
         self.name = str(options.get("name") or options.get("adapter") or "acp")
         self.cli = describe(self.name, options)
         self.can = Capabilities(resume=self.cli.resume, cost=self.cli.cost, efforts=self.cli.efforts)
-        self._path = str(options.get("path") or next(iter(self.cli.argv), ""))
+        self._chosen = str(options.get("path") or "")
+        self._path = self._chosen or next(iter(self.cli.argv), "")
+        self._prefix = _install.prefix(options, self.name)
         self._home = Path(str(options.get("home") or "~")).expanduser()
 
     @property
@@ -68,28 +69,24 @@ class AcpAgent:
         executables.require_trusted(program, os.environ)
         note = "" if self.cli.verified else "unverified: no test of Beadmill drives this CLI"
         if not self.cli.version_argv:
-            return Installed(program, "", signed_in=self._signed_in(), note=note)
+            return Installed(program, "", signed_in=self._signed_in(), note=note, sign_in=self.cli.sign_in)
         argv = [str(program), *self.cli.version_argv[1:]]
         code, out, err = await executables.ask(argv, env={**self._environment(), "HOME": str(self._home)})
-        found = re.search(r"\d+(?:\.\d+)+[\w.-]*", out)
+        found = re.search(r"\d+(?:\.\d+)+(?:-[\w.]+)?", out)
         if code != 0 or found is None:
             note = f"{' '.join(self.cli.version_argv)} failed: {err.strip()[-200:]}"
-        return Installed(program, found[0].rstrip(".") if found else "", signed_in=self._signed_in(), note=note)
+        version = found[0] if found else ""
+        return Installed(program, version, signed_in=self._signed_in(), note=note, sign_in=self.cli.sign_in)
 
     async def install(self, say: Say = quiet) -> Installed:
         if not self.cli.package:
-            raise Unavailable(f"nobody said how to install {self.name}", code="AGENT_INSTALL", next="install it by hand")
-        argv = ("npm", "install", "--global", self.cli.package)
-        command = " ".join(argv)
-        say(command)
-        code, _, err = await executables.ask(
-            argv, env=allowed(os.environ, also=("HOME",)), patience=INSTALL_PATIENCE
-        )
-        if code != 0:
-            raise Unavailable(f"{command} failed with {code}: {err.strip()[-500:]}", code="AGENT_INSTALL")
+            raise Unavailable(
+                f"nobody said how to install {self.name}", code="AGENT_INSTALL", next="install it by hand"
+            )
+        await _install.npm(self.cli.package, self._prefix, say=say)
         found = await self.detect()
         if found is None:
-            raise Unavailable(f"{command} went well, yet {self._path} is not on the PATH", code="AGENT_INSTALL")
+            raise _install.not_found(self.cli.package, self._prefix)
         return found
 
     async def models(self) -> Sequence[Model]:
@@ -102,14 +99,10 @@ class AcpAgent:
             raise Unavailable(
                 f"there is no argv for {self.name}", code="AGENT_MISSING", next=f'set [agents.{self.name}] argv = ["…"]'
             )
-        found = executables.find(self._path, path=self._environment().get("PATH"))
-        return None if found is None else self._native(found)
-
-    def _native(self, program: Path) -> Path:
-        """The binary behind npm's script: the script's child would outlive it."""
-        home = next((place for place in program.parents if place.name == "node_modules"), None)
-        found = () if home is None else (binary for layout in self.cli.native for binary in sorted(home.glob(layout)))
-        return next((binary.resolve() for binary in found), program)
+        path = self._environment().get("PATH")
+        given = "/" in self._path or bool(self._chosen)
+        found = executables.find(self._path, path=path) if given else _install.find(self._path, self._prefix, path=path)
+        return None if found is None else _install.native(found, self.cli.native)
 
     def _environment(self) -> dict[str, str]:
         keys = {name: os.environ[name] for name in self.cli.keys if name in os.environ}
@@ -128,14 +121,14 @@ class AcpAgent:
     async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
         program = self._program()
         if program is None:
-            hint = f"npm install --global {self.cli.package}" if self.cli.package else "install it by hand"
+            hint = f"beadmill agent install {self.name}" if self.cli.package else "install it by hand"
             raise Unavailable(
                 f"{self.name} is not installed: {self._path!r} was not found", code="AGENT_MISSING", next=hint
             )
         executables.require_trusted(program, os.environ)
         self._lend_sign_in(io.workspace / "home")
         conversation = task.resume.conversation if task.resume is not None else ""
-        stream = AcpStream(self.cli, io.token, spent=_spent(io, conversation))
+        stream = AcpStream(self.cli, io.token, spent=_spent(io, conversation), model=task.seat.model)
         argv = [str(program), *self.cli.argv[1:], *self._flags(task)]
         child = await io.spawn(argv, env=self._variables(task.access), cwd=task.cwd, stdin=None)
         try:

@@ -44,10 +44,11 @@ class Broken(Exception):
 
 
 class AcpStream:
-    """One turn. ``spent`` is what the conversation had cost before it, in US dollars; None = unknown."""
+    """One turn. ``spent`` is what the conversation had cost before it, in US dollars, None = unknown; ``model`` what the
+    CLI was told to use, "" = whatever it says itself."""
 
-    def __init__(self, cli: Cli, session: str, *, spent: float | None = None) -> None:
-        self._cli, self._session = cli, session
+    def __init__(self, cli: Cli, session: str, *, spent: float | None = None, model: str = "") -> None:
+        self._cli, self._session, self._model = cli, session, model
         self.spent = spent
         self._seen = Totals()  # of this process
         self.conversation = ""
@@ -126,6 +127,7 @@ class AcpStream:
             case method if method in _OPENS:
                 self.conversation = str(result.get("sessionId") or asked.get("sessionId") or "")
                 version = str(self._about.get("version") or "")
+                self._model = self._model or _current(result, "model")
                 return [event(EventKind.STARTED, conversation=self.conversation, version=version)]
             case "session/prompt":
                 return self._prompted(result)
@@ -148,7 +150,7 @@ class AcpStream:
         now = told or Totals()
         news = now.since(self._seen) if self._cli.usage == "process" else now
         self._seen = now
-        used = news.house(acp_usage.price(self._cost, self.spent) if self._cli.cost else None)
+        used = news.house(acp_usage.price(self._cost, self.spent) if self._cli.cost else None, self._model)
         self.spent = self._cost
         self._usage += used
         note = acp_usage.note(self._cli.usage, told)
@@ -221,6 +223,8 @@ class AcpStream:
             return self._because(self._error)
         if self._stop == "end_turn" and self._text and self._text.strip():
             return Replied(session=session, usage=self._usage, text=self._text)
+        if self._stop == "end_turn" and self.refused:
+            return self._fail(Why.NO_RESULT, f"{self._cli.name} kept to a call that its access does not allow")
         if self._stop == "end_turn":
             return self._fail(Why.NO_RESULT, f"{self._cli.name} ended its turn and said nothing")
         if self._stop:
@@ -243,16 +247,21 @@ class AcpStream:
         return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in _CONTINUABLE)
 
 
-_FIGURES: Final = ("input", "cached", "output", "reasoning", "cost_usd")
+_FIGURES: Final = ("input", "cached", "output", "reasoning", "cost_usd", "model")
 
 
 def read(line: bytes) -> Mapping[str, Json] | None:
     """A message; None for whatever else an agent prints."""
     try:
-        message = json.loads(line)
+        message = json.loads(line.decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) and ("method" in message or "id" in message) else None
+
+
+def _current(result: Mapping[str, Json], category: str) -> str:
+    options = (o for o in result.get("configOptions") or () if isinstance(o, dict) and o.get("category") == category)
+    return next((str(option.get("currentValue") or "") for option in options), "")
 
 
 def _why(message: str) -> Why | None:

@@ -19,10 +19,11 @@ from pydantic import BaseModel
 
 from beadmill import __version__
 from beadmill.agents import acp_permission
+from beadmill.agents._lines import event, unreadable
 from beadmill.agents.acp_stream import AcpStream, Broken, read
 from beadmill.agents.contract import Child, SessionIO
 from beadmill.domain.values import Json
-from beadmill.processes.spec import AgentEvent
+from beadmill.processes.spec import AgentEvent, EventKind
 
 CANCEL: Final = 2.0  # seconds for an agent to end what it runs
 # Agents use their own tools for files and commands: the box and the tree watch hold those.
@@ -44,11 +45,17 @@ class _Pipe:
 
     async def receive(self) -> dict[str, Any] | None:
         async for line in self._lines:
-            await self.tell(self._stream.feed(line))
+            await self.tell(self._heard(line))
             message = read(line)
             if message is not None:
                 return dict(message)
         return None
+
+    def _heard(self, line: bytes) -> list[AgentEvent]:
+        try:
+            return self._stream.feed(line)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # an agent that strays from the schema
+            return [*unreadable(line), event(EventKind.WARNING, message=f"a message was not understood: {error!r}")]
 
     async def close(self) -> None:
         self._child.close_stdin()

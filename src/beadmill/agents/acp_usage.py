@@ -14,7 +14,7 @@ PARTIAL = "the tokens of this turn are those of its last step: the CLI tells no 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Tokens as an answer told them. ``input`` excludes cache reads."""
+    """Tokens as an answer told them. ``input`` excludes cache reads, ``output`` includes reasoning."""
 
     input: int = 0
     cached: int = 0
@@ -28,18 +28,21 @@ class Totals:
         parts = (self.input - before.input, self.cached - before.cached, self.output - before.output)
         return Totals(*parts, self.reasoning - before.reasoning)
 
-    def house(self, cost_usd: float | None) -> Usage:
-        return Usage(self.input, self.cached, self.output, self.reasoning, cost_usd)
+    def house(self, cost_usd: float | None, model: str) -> Usage:
+        return Usage(self.input, self.cached, self.output, self.reasoning, cost_usd, model)
 
 
 def read(usage: Json) -> Totals | None:
-    """The usage of an answer. Some count cache reads into the input, some do not: the total tells which."""
+    """The usage of an answer. Some count cache reads into the input and reasoning into the output, some do not: the
+    total tells which."""
     if not isinstance(usage, dict) or not usage.get("totalTokens"):
         return None
     told, cached = _count(usage, "inputTokens"), _count(usage, "cachedReadTokens")
     output, reasoning = _count(usage, "outputTokens"), _count(usage, "thoughtTokens")
-    beside = _count(usage, "totalTokens") >= told + cached + output
-    return Totals(told if beside else max(0, told - cached), cached, output, reasoning)
+    total = _count(usage, "totalTokens")
+    fresh = told if total >= told + cached + output else max(0, told - cached)
+    beside = total >= fresh + cached + output + reasoning
+    return Totals(fresh, cached, output + reasoning if beside else output, reasoning)
 
 
 def cost(update: Mapping[str, Json]) -> float | None:

@@ -14,10 +14,9 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import termios
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +25,7 @@ from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
-from beadmill.processes.inlet import Inlet
+from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
@@ -370,7 +369,7 @@ class Spawner:
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         try:
-            with _stdin(stdin) as (source, inlet):
+            with source_of(stdin) as (source, inlet):
                 pid, exited = self.start(launch, stdin=source, stdout=out_write, stderr=err_write)
         except (OSError, ValueError) as error:
             os.close(out_read)
@@ -387,28 +386,6 @@ class Spawner:
         self._count += 1
         name = f"{self._count}" if self._count > 1 else ""
         return tuple(BoundedFile(self._folder / f"{kind}{name}.log", self.redactor) for kind in ("stdout", "stderr"))  # type: ignore[return-value]
-
-
-@contextlib.contextmanager
-def _stdin(data: bytes | None) -> Iterator[tuple[int, Inlet | None]]:
-    """A closed stdin, a file that was unlinked (a child that never reads it blocks nobody), or a pipe and its inlet."""
-    if data is None:
-        read, write = os.pipe()
-        inlet = Inlet(write)
-        try:
-            yield read, inlet
-        except BaseException:
-            inlet.close()
-            raise
-        finally:
-            os.close(read)
-    elif not data:
-        yield subprocess.DEVNULL, None
-    else:
-        with tempfile.TemporaryFile() as file:
-            file.write(data)
-            file.seek(0)
-            yield file.fileno(), None
 
 
 def find_program(name: str, *, cwd: Path, path: str) -> str | None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
 
 
 class Inlet:
@@ -45,3 +49,25 @@ class Inlet:
             os.close(self._fd)
             self._fd = -1
             self._news.set()
+
+
+@contextlib.contextmanager
+def source_of(data: bytes | None) -> Iterator[tuple[int, Inlet | None]]:
+    """A closed stdin, a file that was unlinked (a child that never reads it blocks nobody), or a pipe and its inlet."""
+    if data is None:
+        read, write = os.pipe()
+        inlet = Inlet(write)
+        try:
+            yield read, inlet
+        except BaseException:
+            inlet.close()
+            raise
+        finally:
+            os.close(read)
+    elif not data:
+        yield subprocess.DEVNULL, None
+    else:
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            yield file.fileno(), None
