@@ -17,12 +17,18 @@ from beadmill.demo.model.server import ModelServer
 from beadmill.domain.ended import Failed, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Brief, Json, Seat
 from beadmill.errors import NotFound, Unavailable
+from beadmill.processes.environment import TRUSTED_DIRS
 from beadmill.processes.spec import AgentTask, EventKind
 from tests.agents.bench_acp import opencode_options
 from tests.processes.session_world import MINUTE, World
 
 FIELDS = {f.name for f in fields(acp_cli.Cli)} - {"name"}
 SAYS_3 = "#!/bin/sh\necho 'made 1.2.3 (x)'\n"
+
+
+@pytest.fixture(autouse=True)
+def _trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(TRUSTED_DIRS, str(tmp_path))
 
 
 def program(folder: Path, script: str = SAYS_3) -> Path:
