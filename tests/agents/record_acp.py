@@ -1,6 +1,7 @@
 """Records the streams that test_acp_stream.py reads: ``python -m tests.agents.record_acp [agent] [case…]``.
 
-Runs the real CLIs in front of the scripted model and keeps what they print, with paths and ports replaced.
+Runs the real CLIs in front of the scripted model and keeps what they print, with paths and ports replaced and without
+the descriptions and lists of commands that are for a person's eyes.
 """
 
 from __future__ import annotations
@@ -62,8 +63,18 @@ async def record(agent: str, case: str) -> None:
     cli = acp_cli.describe(agent, {})
     place = RECORDED / f"{agent}-{cli.verified}"
     place.mkdir(parents=True, exist_ok=True)
-    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", text.replace(folder, "/world"))
-    (place / f"{case}.jsonl").write_text(text.replace(str(bench_acp.TOOLS.parents[2]), "/repository"))
+    (place / f"{case}.jsonl").write_text(scrubbed(text.replace(folder, "/world")))
+
+
+def scrubbed(text: str) -> str:
+    text = "".join(line for line in text.splitlines(keepends=True) if '"available_commands_update"' not in line)
+    for pattern, instead in (
+        (r"127\.0\.0\.1:\d+", "127.0.0.1:1"),
+        (r'"/[^"]*/node_modules/', '"/node_modules/'),
+        (r'"description": ?"(?:[^"\\]|\\.)*",? ?', ""),
+    ):
+        text = re.sub(pattern, instead, text)
+    return text.replace(",}", "}")
 
 
 async def main(names: Sequence[str]) -> None:
