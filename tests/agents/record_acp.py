@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from beadmill.agents import acp_cli, registry
 from beadmill.demo.model.server import ModelServer
-from beadmill.domain.ended import SessionRef
+from beadmill.domain.ended import Replied, SessionRef
 from beadmill.domain.values import Access, Json
 from tests.agents import bench_acp
 from tests.processes.session_world import World
@@ -55,6 +55,7 @@ async def record(agent: str, case: str) -> None:
             session = await world.start("t", task)
             end = await session.wait()
             if case == "resumed":
+                assert isinstance(end, Replied)
                 task = replace(task, resume=SessionRef("t", end.session.conversation))
                 session = await world.start("t2", task)
                 end = await session.wait()

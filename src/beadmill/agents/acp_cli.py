@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from beadmill.domain.values import Json
 
@@ -60,7 +60,8 @@ def describe(name: str, options: Mapping[str, Json]) -> Cli:
     known = {f.name for f in fields(Cli)} - {"name"}
     made = {**entry, **{k: v for k, v in options.items() if k in known}}
     made["env"] = {**entry.get("env", {}), **(options.get("env") or {})}
-    return Cli(name, **{k: tuple(v) if isinstance(v, list) else v for k, v in made.items()})
+    values: Mapping[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in made.items()}
+    return Cli(name, **values)
 
 
 def _entry(name: str) -> dict[str, Json]:

@@ -24,7 +24,7 @@ from beadmill.processes.spec import AgentEvent, EventKind
 
 AUTH_REQUIRED: Final = -32000
 _OPENS: Final = ("session/new", "session/load", "session/resume")
-_CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT})
+_CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT, Why.STEPS})
 _HTTP = re.compile(r"\bHTTP (\d{3})\b|(?:^|Last error: )([45]\d\d)\b")
 _MORE: Final = (  # words of these CLIs beyond those that all share
     (re.compile(r"context exceeds|too large to compact|maximum context", re.IGNORECASE), Why.CONTEXT),
