@@ -50,11 +50,11 @@ class Catalog:
     folder: Path
 
     def names(self) -> Sequence[str]:
-        return sorted(registry.paths())
+        return registry.names(self.settings)
 
     def load(self, name: str) -> Agent:
         """Raises NotFound."""
-        if name not in registry.paths():
+        if name not in self.names():
             raise NotFound(f"There is no agent {name!r}", code="NO_AGENT", next="beadmill agent list")
         return registry.load(name, self.options(name))
 
@@ -63,7 +63,7 @@ class Catalog:
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: registry.adapter(name, self.options(name)) for name in registry.paths()}
+        return {name: registry.adapter(name, self.options(name)) for name in self.names()}
 
 
 class EngineThread:

@@ -14,10 +14,9 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import termios
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,10 +25,11 @@ from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
+from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
-LINE_LIMIT: Final = 8 * 1024 * 1024
+LINE_LIMIT: Final = 50 * 1024 * 1024  # a message of the Agent Client Protocol is one line, whatever it carries
 QUEUE_LIMIT: Final = 16 * 1024 * 1024  # bytes of unread lines before the child has to wait
 FILE_LIMIT: Final = 16 * 1024 * 1024
 STDERR_TAIL: Final = 4_096
@@ -236,9 +236,9 @@ class Lines:
 class RunningChild:
     """agents.contract.Child."""
 
-    def __init__(self, pid: int, exited: asyncio.Future[int], spawner: Spawner) -> None:
+    def __init__(self, pid: int, exited: asyncio.Future[int], spawner: Spawner, inlet: Inlet | None) -> None:
         self.pid = pid
-        self._exited, self._spawner = exited, spawner
+        self._exited, self._spawner, self._inlet = exited, spawner, inlet
         self._lines = Lines()
         self._stderr = Tail(STDERR_TAIL)
         self._letting_go: asyncio.Task[None] | None = None
@@ -265,12 +265,22 @@ class RunningChild:
 
     async def _let_go(self) -> None:
         await asyncio.shield(self._exited)
+        self.close_stdin()
         for pipe in (self._out, self._err):
             await pipe.drained()
             pipe.close()
 
     def lines(self) -> AsyncIterator[bytes]:
         return self._lines.read()
+
+    async def write(self, data: bytes) -> None:
+        if self._inlet is None:
+            raise BrokenPipeError("the child was started with its whole input")
+        await self._inlet.write(data)
+
+    def close_stdin(self) -> None:
+        if self._inlet is not None:
+            self._inlet.close()
 
     def stderr_tail(self) -> str:
         return self._stderr.text(self._spawner.redactor)
@@ -357,13 +367,15 @@ class Spawner:
         crashpoints.reach("runner.spawned")
         return process.pid, self.reaper.watch(process.pid)
 
-    async def child(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: bytes) -> RunningChild:
-        """Raises Unavailable when the executable is missing or cannot be started."""
+    async def child(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: bytes | None
+    ) -> RunningChild:
+        """``stdin`` None = it stays open. Raises Unavailable when the executable is missing or cannot be started."""
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         try:
             launch = self.launch(argv, cwd=cwd, env=env, program=Path(argv[0]) if argv[0].startswith("/") else None)
-            with _stdin(stdin) as source:
+            with source_of(stdin) as (source, inlet):
                 pid, exited = self.start(launch, stdin=source, stdout=out_write, stderr=err_write)
         except (OSError, ValueError) as error:
             os.close(out_read)
@@ -372,7 +384,7 @@ class Spawner:
         finally:
             os.close(out_write)
             os.close(err_write)
-        child = RunningChild(pid, exited, self)
+        child = RunningChild(pid, exited, self, inlet)
         child.connect(out_read, err_read, self._files())
         return child
 
@@ -380,18 +392,6 @@ class Spawner:
         self._count += 1
         name = f"{self._count}" if self._count > 1 else ""
         return tuple(BoundedFile(self._folder / f"{kind}{name}.log", self.redactor) for kind in ("stdout", "stderr"))  # type: ignore[return-value]
-
-
-@contextlib.contextmanager
-def _stdin(data: bytes) -> Iterator[int]:
-    """A closed stdin, or a file that was unlinked: a child that never reads it blocks nobody."""
-    if not data:
-        yield subprocess.DEVNULL
-        return
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        yield file.fileno()
 
 
 def find_program(name: str, *, cwd: Path, path: str) -> str | None:

@@ -356,7 +356,7 @@ class IO:
         self.boxed = runner.box is not None and runner.box.isolates
 
     async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
     ) -> RunningChild:
         return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
 
