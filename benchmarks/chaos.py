@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from beadmill.cli import daemon  # noqa: E402 - the paths first: this runs from a checkout
 from beadmill.demo import house, material  # noqa: E402
-from tests.deliver.daemon_world import DaemonWorld, until  # noqa: E402
+from tests.deliver.daemon_world import DaemonWorld  # noqa: E402
 from tests.deliver.reckoning import Reckoning, agreed, damage, differences, reckon  # noqa: E402
 from tests.deliver.stories import DEMO, STORIES, Story  # noqa: E402
 
