@@ -89,6 +89,8 @@ class EngineThread:
 
     async def _serve(self) -> None:
         try:
+            for path in self._sessions.sweep_temporary():
+                log.warning("removed a half-written file: %s", path)
             await self._sessions.sweep_lost()
         except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
             log.exception("not every lost session could be ended")

@@ -48,6 +48,7 @@ from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
+from beadmill.processes.room import room_for, when_there_is_room
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Hold, Order, Release, Stop
 from beadmill.processes.wire import decode, decode_work, encode_end
 from beadmill.redact import Redactor, secrets_of
@@ -67,7 +68,7 @@ def main() -> None:
     crashpoints.reach("runner.started")
     _adopt_orphans()
     spec = files.read_json(Path("spec.json"))
-    files.write_json(Path("owner.json"), _owner(spec["token"]))
+    when_there_is_room(lambda: files.write_json(Path("owner.json"), _owner(spec["token"])))
     crashpoints.reach("runner.owned")
     asyncio.run(Runner(folder, spec, umask).run())
 
@@ -135,8 +136,8 @@ class Runner:
             for proc in left:
                 self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
-        self.log.close()
-        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left]})
+            await room_for(self.log.close)
+            await room_for(lambda: files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left]}))
         crashpoints.reach("runner.ended")
         sys.stderr.flush()
         os._exit(0)
