@@ -7,6 +7,9 @@ set -eu
 cd "$(dirname "$0")"
 . .ci/venv.sh
 CODEX=0.171.0
+CLAUDE=2.1.332
+OPENCODE=1.18.33
+COPILOT=1.0.102
 AXE=4.14.1
 tools=$(pwd)/.test-tools
 whole=false
@@ -67,10 +70,10 @@ selected() {
     shift
     $whole || .venv/bin/python -m pytest -q --collect-only "$@" -m "$marker" >/dev/null 2>&1
 }
-postgres=false browser=false codex=false
-if selected postgres "$@"; then postgres=true; fi
-if selected browser "$@"; then browser=true; fi
-if selected codex "$@"; then codex=true; fi
+postgres=false browser=false codex=false claude_code=false opencode=false acp=false sandbox=false
+for kind in postgres browser codex claude_code opencode acp sandbox; do
+    if selected "$kind" "$@"; then eval "$kind=true"; fi
+done
 
 missing=
 if $postgres && [ -z "$(find_initdb)" ]; then missing="$missing postgresql"; fi
@@ -78,24 +81,42 @@ if $browser; then
     command -v chromium-browser >/dev/null 2>&1 || need chromium chromium
     has_chinese_font || missing="$missing fonts-noto-cjk fontconfig"
 fi
-if $codex || $browser; then need npm npm; fi
-if $codex; then need bwrap bubblewrap; fi
+if $codex || $claude_code || $opencode || $acp || $browser; then need npm npm; fi
+if $codex || $sandbox; then need bwrap bubblewrap; fi
 install_missing
 
-# --- the coding agent that the agent tests drive: the real program, talking to a scripted model on loopback ---
-native_codex() {
-    grep -q "\"version\": \"$CODEX\"" "$tools/node_modules/@openai/codex/package.json" 2>/dev/null || return 0
-    find "$tools/node_modules/@openai" -type f -path '*/vendor/*/bin/codex' | head -n 1
+# --- the coding agents that the tests drive: the real programs, talking to a scripted model on loopback ---
+machine=$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
+# cli PACKAGE VERSION BINARY: the native binary below the package's folder. Each has a folder of its own: npm takes out of
+# a folder what it was not asked for.
+cli() {
+    place=$tools/agents/$(basename "$1")
+    [ "$(cat "$place/installed" 2>/dev/null)" = "$2" ] || {
+        say "installing $1 $2 for the tests"
+        rm -rf "$place"
+        mkdir -p "$place"
+        npm install --prefix "$place" --no-save --no-audit --no-fund --loglevel=error "$1@$2" >&2
+        echo "$2" >"$place/installed"
+    }
+    found=$(find "$place/node_modules" -type f -path "$3" | head -n 1)
+    [ -n "$found" ] || die "npm installed no program of $1 for this machine" "remove $place and run ./test.sh again"
+    printf '%s\n' "$found"
 }
 if $codex; then
-    if [ -z "$(native_codex)" ]; then
-        say "installing the Codex CLI $CODEX for the tests"
-        mkdir -p "$tools"
-        npm install --prefix "$tools" --no-save --no-audit --no-fund --loglevel=error "@openai/codex@$CODEX" >&2
-    fi
-    BEADMILL_TEST_CODEX=$(native_codex)
-    [ -n "$BEADMILL_TEST_CODEX" ] || die "npm installed no Codex binary for this machine" "remove $tools and run ./test.sh again"
+    BEADMILL_TEST_CODEX=$(cli @openai/codex "$CODEX" '*/vendor/*/bin/codex')
     export BEADMILL_TEST_CODEX
+fi
+if $claude_code; then
+    BEADMILL_TEST_CLAUDE=$(cli @anthropic-ai/claude-code "$CLAUDE" "*/claude-code-$machine/claude")
+    export BEADMILL_TEST_CLAUDE
+fi
+if $opencode || $acp; then
+    BEADMILL_TEST_OPENCODE=$(cli "opencode-$machine" "$OPENCODE" '*/bin/opencode')
+    export BEADMILL_TEST_OPENCODE
+fi
+if $acp; then
+    BEADMILL_TEST_COPILOT=$(cli @github/copilot "$COPILOT" "*/copilot-$machine/copilot")
+    export BEADMILL_TEST_COPILOT
 fi
 
 # --- the accessibility checker that the browser tests put into every page ---

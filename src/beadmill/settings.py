@@ -68,6 +68,7 @@ class BuildSettings(_Group):
     command_s: int = Field(default=1200, ge=1, le=3600)
     setup_s: int = Field(default=1200, ge=10, le=3600)
     continuations: int = Field(default=5, ge=0, le=20)
+    max_steps: int = Field(default=0, ge=0, le=500)  # calls of tools per turn of coding; 0 = no cap
     red_on_base: Literal["flag", "fail", "off"] = "flag"
     tamper: Literal["flag", "fail", "off"] = "flag"
     review: Literal["flag", "fail", "off"] = "flag"
@@ -79,6 +80,14 @@ class BudgetSettings(_Group):
     usd: float | None = Field(default=None, gt=0)
     tokens: int | None = Field(default=None, gt=0)
     minutes: float | None = Field(default=None, gt=0)
+
+
+class PriceSettings(_Group):
+    """US dollars per million tokens. ``cached`` unset = as ``input``."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
 
 
 class QuestionSettings(_Group):
@@ -146,6 +155,7 @@ class Settings(BaseSettings):
     workspaces: Path | None = None  # None = <home>/workspaces
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"  # SQLite; NORMAL may lose the last commits at power loss
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict)  # per agent: path, env, options
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)  # by model or pattern: before all other prices
     defaults: RunSettings = RunSettings()
 
     @classmethod

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from beadmill.agents import registry
-from beadmill.demo.model_server import ModelServer
+from beadmill.demo.model.server import ModelServer
 from tests.processes.session_world import World
 
 TOOLS = Path(__file__).parents[2] / ".test-tools"

@@ -134,6 +134,15 @@ async def test_silence_lapses_as_idle(bench: World) -> None:
     assert end.idle
 
 
+async def test_a_cap_on_steps_ends_the_turn_and_the_conversation_can_go_on(bench: World) -> None:
+    bench.play({"shell": "touch a"}, {"shell": "touch b"}, {"shell": "touch c; sleep 300; sleep 300"}, {"reply": "no"})
+    end, _ = await turn(bench, max_steps=2)
+    assert isinstance(end, Failed)
+    assert (end.why, end.continuable, end.session.conversation != "") == (Why.STEPS, True, True)
+    assert {"a", "b"} <= {p.name for p in bench.tree.iterdir()} <= {"a", "b", "c"}
+    await until(lambda: bench.running("t") == set())
+
+
 async def test_a_missing_executable_is_a_failure_that_says_what_is_missing(bench: World) -> None:
     missing: Mapping[str, tuple[Mapping[str, Json], str]] = {
         "scripted": ({}, "the scripted agent has no scenario file"),

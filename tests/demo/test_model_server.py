@@ -11,10 +11,15 @@ from pathlib import Path
 import pytest
 
 from beadmill.agents.scenario import Step
-from beadmill.demo.model_server import ModelServer, command_of, stretch, understand
+from beadmill.demo.model.server import ModelServer
+from beadmill.demo.model.transcript import command_of, stretch
+from beadmill.demo.model.wires.responses import Responses
 from beadmill.domain.values import Json
 
 BRIEF = "Beadmill task: coding | ticket: T-1 | subject: a | seat: 1 | turn: 1\ngo"
+FAULTS = (
+    "auth", "quota", "limit", "rate", "overloaded", "internal", "bad_model", "context", "transport", "garbled", "truncated",
+)  # fmt: skip
 TOOLS = [{"type": "function", "name": "exec_command"}]
 
 
@@ -32,7 +37,7 @@ def called(n: int, output: str = "ok", tool: str = "exec_command") -> list[Json]
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ModelServer]:
     steps = [{"say": "first"}, {"shell": "ls"}, {"delete": "a b"}, {"reply": "done"}]
-    faults = [{"match": {"template": why}, "steps": [{"fail": {"why": why}}]} for why in ("auth", "transport")]
+    faults = [{"match": {"template": why}, "steps": [{"fail": {"why": why}}]} for why in FAULTS]
     script = tmp_path / "s.json"
     script.write_text(json.dumps({"replies": [{"match": {"template": "coding"}, "steps": steps}, *faults]}))
     with ModelServer(script) as running:
@@ -78,7 +83,7 @@ def test_what_the_cli_adds_in_the_users_name_is_no_brief() -> None:
             user("b"),
         ]
     }
-    assert understand(body).briefs == ("b",)
+    assert Responses().understand(body).briefs == ("b",)
 
 
 def test_a_stream_ends_with_the_whole_response(server: ModelServer) -> None:
@@ -121,3 +126,56 @@ def test_edits_become_shell_commands(step: Step, command: str) -> None:
 def test_an_answer_stretches_to_its_next_edit() -> None:
     steps = [Step("say", "a"), Step("shell", "1"), Step("say", "b"), Step("shell", "2"), Step("reply", "c")]
     assert [[s.value for s in stretch(steps, n)] for n in range(4)] == [["a", "1"], ["b", "2"], ["c"], []]
+
+
+def asked(wire: str, text: str, *, stream: bool = False) -> bytes:
+    """The least request of each wire."""
+    message = {"role": "user", "content": text}
+    said = {"input": text} if wire == "/responses" else {"messages": [message]}
+    return json.dumps({"model": "m", "stream": stream, **said}).encode()
+
+
+def answered(server: ModelServer, wire: str, text: str, *, stream: bool = False) -> bytes:
+    headers = {"content-type": "application/json"}
+    with urllib.request.urlopen(
+        urllib.request.Request(server.url + wire, asked(wire, text, stream=stream), headers)
+    ) as got:
+        data: bytes = got.read()
+    return data
+
+
+WIRES = ("/responses", "/chat/completions", "/messages")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    ("why", "statuses"),
+    [
+        ("auth", {401}), ("quota", {429, 400}), ("limit", {429}), ("rate", {429}), ("overloaded", {503, 529}),
+        ("internal", {500}), ("bad_model", {404}), ("context", {400}),
+    ],
+)  # fmt: skip
+def test_every_wire_words_every_fault(server: ModelServer, wire: str, why: str, statuses: set[int]) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        answered(server, wire, BRIEF.replace("coding", why))
+    with refused.value as answer:
+        assert (answer.code in statuses, bool(json.load(answer)["error"]["message"])) == (True, True)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_wire_cuts_garbles_and_truncates(server: ModelServer, wire: str) -> None:
+    import http.client
+
+    with pytest.raises(http.client.IncompleteRead) as cut:
+        answered(server, wire, BRIEF.replace("coding", "transport"), stream=True)
+    assert b"a first " in cut.value.partial
+    assert b"{this is not JSON" in answered(server, wire, BRIEF.replace("coding", "garbled"), stream=True)
+    short = answered(server, wire, BRIEF.replace("coding", "truncated"), stream=True)
+    assert any(word in short for word in (b"max_output_tokens", b'"length"', b'"max_tokens"'))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_wire_tells_the_same_story(server: ModelServer, wire: str) -> None:
+    whole, streamed = answered(server, wire, BRIEF), answered(server, wire, BRIEF, stream=True)
+    for answer in (whole, streamed):
+        assert (b"first" in answer, b"exec_command" in answer) == (True, True)

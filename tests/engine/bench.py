@@ -52,6 +52,12 @@ class ManualSession:
     def live(self) -> bool:
         return self.end is None
 
+    def left(self) -> bool:
+        return False
+
+    def wake(self) -> bool:
+        return False
+
     async def wait(self) -> Ended | Ran | Lost:
         raise AssertionError("the engine never waits on a session")
 
@@ -79,6 +85,9 @@ class ManualSessions:
 
     def find(self, token: str) -> ManualSession | None:
         return self.by_token.get(token)
+
+    async def sweep_gone(self, token: str) -> None:
+        assert token not in self.by_token
 
     def one(self, part: str) -> ManualSession:
         (found,) = [s for t, s in self.by_token.items() if part in t and s.end is None]

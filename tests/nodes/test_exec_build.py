@@ -160,6 +160,19 @@ async def test_a_provider_failure_blocks_and_continue_keeps_the_work(bench: Benc
     assert bench.desk.tasks[1].resume == SessionRef("t", "talk-7")
 
 
+async def test_a_turn_that_used_up_its_steps_is_told_to_go_on_as_often_as_an_unfinished_one(bench: Bench) -> None:
+    def stops(task: AgentTask) -> Ended:
+        return Failed(session=SessionRef("t", "talk-7"), why=Why.STEPS, message="no step is left", continuable=True)
+
+    bench.on("coding", stops)
+    bench.on("coding_continue", stops)
+    await bench.start(chain("build"), build={"attempts": 1, "continuations": 2, "max_steps": 3})
+    async with bench.daemon():
+        await bench.gate()
+    coding = [t for t in bench.desk.tasks if t.brief.template.startswith("coding")]
+    assert [(t.max_steps, t.resume is not None) for t in coding] == [(3, False), (3, True), (3, True)]
+
+
 async def test_beads_are_built_along_their_dependencies_and_later_ones_see_interfaces(bench: Bench, git: Git) -> None:
     second = bead("later", dependencies={"blocked_by": ("greet",)}, priority=0, test_commands=(TEST,))
     bench.nodes["seed"] = Seeder(planned(bead(), second))

@@ -61,10 +61,14 @@ class World:
         idle: timedelta = MINUTE,
         resume: SessionRef | None = None,
         schema: Json = None,
+        max_steps: int = 0,
     ) -> AgentTask:
         head = f"Beadmill task: {template} | ticket: T-1 | subject: a | seat: 1 | turn: 1\n"
         brief = Brief(template, head + text)
-        return AgentTask(Seat(self.agent), brief, access, self.tree, budget, idle, schema=schema, resume=resume)
+        seat = Seat(self.agent)
+        return AgentTask(
+            seat, brief, access, self.tree, budget, idle, schema=schema, resume=resume, max_steps=max_steps
+        )
 
     def shell(self, *scripts: str, stop: bool = True, budget: float = 30) -> Batch:
         return self.batch(*(CommandSpec(mode="shell", script=s) for s in scripts), stop=stop, budget=budget)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import Failed, Lapsed, Lost, Ran, Replied, Stopped, Why
 from beadmill.domain.values import Access, Seat
 from beadmill.errors import Unavailable
@@ -131,7 +132,7 @@ async def test_start_up_sweeps_lost_sessions_and_leaves_living_ones_alone(world:
     await until(lambda: (world.tree / "a").exists() and (world.tree / "b").exists())
     os.kill(read_json(lost.folder / "owner.json")["pid"], signal.SIGKILL)
     await lost.wait()
-    assert await world.open().sweep_lost() == ("lost",)
+    assert await world.open().sweep({"lost", "living"}) == ("lost",)
     assert world.running("lost") == set()
     assert living.live()
     await living.stop("test ends")
@@ -347,8 +348,19 @@ async def test_a_session_that_cannot_be_proven_stopped_names_who_runs(
     monkeypatch.setattr("beadmill.processes.procs.send", lambda *_: None)
     os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGKILL)
     await session.wait()
-    with pytest.raises(Unavailable, match=r"session t is not stopped: .*\(sh\)") as alive:
+    with pytest.raises(Unavailable, match=r"session t is not stopped: still running .*\(sh\)") as alive:
         await session.stop("canceled")
-    assert set(alive.value.details["pids"]) == {p.pid for p in world.running("t")}
+    named = {(p["session"], p["pid"], p["command"]) for p in alive.value.details["processes"]}
+    assert named == {("t", p.pid, p.command) for p in world.running("t")}
     monkeypatch.undo()
     await session.stop("again")
+
+
+async def test_the_end_says_what_the_session_used_of_the_machine(world: World) -> None:
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    await world.run("t", world.batch(CommandSpec(mode="process", program=sys.executable, args=("-c", spin))))
+    session = world.sessions.find("t")
+    assert session is not None
+    used = json.loads((session.folder / "end.json").read_text())["used"]
+    assert 0.3 <= used["agent_cpu_s"] < 3
+    assert min(used["own_peak_mb"], used["agent_peak_mb"]) > 1

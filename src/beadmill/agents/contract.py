@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from beadmill.domain.ended import Ended
 from beadmill.processes.spec import AgentEvent, AgentTask, Order
@@ -19,6 +19,7 @@ class Capabilities:
     resume: bool = False  # a conversation can be continued
     questions: bool = False  # a channel for questions
     cost: bool = False  # reports money
+    steps: bool = False  # ends by itself, with a word, when max_steps is reached
     efforts: tuple[str, ...] = ()
 
 
@@ -28,6 +29,7 @@ class Installed:
     version: str
     signed_in: bool | None = None  # None = cannot tell without asking the provider
     note: str = ""
+    sign_in: str = ""  # what a person does to sign in: a command, or the variables that hold a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,13 @@ class Model:
     id: str
     name: str = ""
     efforts: tuple[str, ...] = ()
+
+
+Say: TypeAlias = Callable[[str], None]
+
+
+def quiet(line: str, /) -> None:
+    """For a caller who wants no progress."""
 
 
 class Child(Protocol):
@@ -89,8 +98,11 @@ class Agent(Protocol):
         """None = not found. Raises Refused when the executable is found and not trusted."""
         ...
 
-    async def install(self) -> Installed:
-        """Raises Unavailable with the exact command that failed."""
+    async def install(self, say: Say = quiet) -> Installed:
+        """``say`` gets progress as it comes, line by line; a cancel ends what was started.
+
+        Raises Unavailable with the exact command that failed, its last lines in ``details["tail"]`` and a remedy.
+        """
         ...
 
     async def models(self) -> Sequence[Model]: ...

@@ -1,6 +1,6 @@
 """Scripted replies: which one answers a brief, and what it does. Standard library only; pure but for ``load``.
 
-Read by scripted_cli.py and by demo/model_server.py, so one file scripts both. A scenario is
+Read by scripted_cli.py and by demo/model/, so one file scripts both. A scenario is
 ``{"replies": [{"match": {…}, "steps": [{…}, …]}, …]}``; the first reply whose every match holds answers.
 
 match: template, seat, turn (regex over the whole field of the brief's header) · subject, model, text, memory (regex

@@ -10,7 +10,7 @@ from typing import Final
 
 from beadmill.agents import scripted_cli
 from beadmill.agents._lines import event, follow, parse, unreadable
-from beadmill.agents.contract import Capabilities, Installed, Model, SessionIO
+from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Asked, Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Json, Usage
 from beadmill.errors import Unavailable
@@ -22,6 +22,7 @@ _SAME: Final = {
     "tool_done": EventKind.TOOL_DONE,
     "usage": EventKind.USAGE,
 }
+_LAST: Final = ("result", "question", "limit", "failure")
 
 
 class ScriptedStream:
@@ -32,6 +33,10 @@ class ScriptedStream:
         self._conversation = ""
         self._last: Mapping[str, Json] = {}
         self._usage = Usage()
+
+    @property
+    def done(self) -> bool:
+        return bool(self._last)
 
     def feed(self, line: bytes) -> list[AgentEvent]:
         row = parse(line)
@@ -45,6 +50,8 @@ class ScriptedStream:
             self._usage = Usage(**data)
         if kind in _SAME:
             return [event(_SAME[kind], **data)]
+        if kind not in _LAST:
+            return unreadable(line)
         self._last = {"type": kind, **data}
         return [event(EventKind.TEXT, text=data["text"])] if kind == "result" and data["text"] else []
 
@@ -87,7 +94,8 @@ class ScriptedAgent:
     async def detect(self) -> Installed | None:
         return Installed(Path(scripted_cli.__file__), "1.0", signed_in=True, note="acts out a scenario, asks no model")
 
-    async def install(self) -> Installed:
+    async def install(self, say: Say = quiet) -> Installed:
+        say("the scripted agent is a part of Beadmill: nothing is to be installed")
         return Installed(Path(scripted_cli.__file__), "1.0", signed_in=True)
 
     async def models(self) -> Sequence[Model]:

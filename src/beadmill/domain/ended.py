@@ -32,6 +32,7 @@ class Why(StrEnum):
     BAD_MODEL = "bad_model"
     MISSING = "missing"  # the executable is not there or not trusted
     NO_RESULT = "no_result"  # the CLI exited without a result
+    STEPS = "steps"  # the cap on steps was reached
     LOST = "lost"  # started, lock free, no end.json
     INTERNAL = "internal"
 

@@ -13,7 +13,7 @@ from beadmill.artifacts.beads import Bead, BeadStatus
 from beadmill.artifacts.reading import read
 from beadmill.artifacts.reading.shapes import BEAD_STATUS
 from beadmill.briefs import Briefs, PartText
-from beadmill.domain.ended import Replied, SessionRef
+from beadmill.domain.ended import Failed, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Brief, GateKind, GateRequest
 from beadmill.engine.port import Visit
 from beadmill.errors import TurnFailed
@@ -88,8 +88,9 @@ class Coder:
         left = timedelta(seconds=v.settings.build.iteration_s)
         return self._task(v, self._brief(v, subject, parts), cwd, left, None)
 
-    def _going_on(self, v: Visit, step: Next, last: Replied, talk: _Desk) -> AgentTask:
+    def _going_on(self, v: Visit, step: Next, last: Replied | Failed, talk: _Desk) -> AgentTask:
         if step.template == "repair":
+            assert isinstance(last, Replied)
             first = self._brief(v, talk.subject, talk.parts)
             brief = self.briefs.repair(first, error=step.text, reply=last.text, shape=BEAD_STATUS)
         else:
@@ -116,6 +117,7 @@ class Coder:
             schema=BEAD_STATUS.json_schema(),
             resume=resume,
             questions=v.settings.questions.enabled,
+            max_steps=v.settings.build.max_steps,
         )
 
     async def _ask(self, v: Visit, turn: int, bead: Bead, status: BeadStatus) -> Next:
@@ -139,18 +141,23 @@ class Coder:
         return Next("coding_continue", f"You asked: {status.question}\n\n{alone}", "question")
 
 
-async def _turn(v: Visit, name: str, task: Callable[[], AgentTask]) -> Replied:
-    """A turn that may simply be continued keeps the tree and the try: only the turn itself is forgotten."""
+async def _turn(v: Visit, name: str, task: Callable[[], AgentTask]) -> Replied | Failed:
+    """A turn that may simply be continued keeps the tree and the try: only the turn itself is forgotten. One that used
+    up its steps comes back: it is told to go on, as often as any unfinished try."""
     try:
         return await v.agent(name, task)
     except TurnFailed as failed:
+        if isinstance(failed.end, Failed) and failed.end.why is Why.STEPS:
+            return failed.end
         if failed.continuable:
             failed.forget = (f"{v.scope}/{name}",)
         raise
 
 
-def _judge(bead: Bead, reply: Replied) -> tuple[BeadStatus | None, Next | None]:
+def _judge(bead: Bead, reply: Replied | Failed) -> tuple[BeadStatus | None, Next | None]:
     """The marker, and what to do about it; (status, None) = done and every check passes."""
+    if isinstance(reply, Failed):
+        return None, Next("coding_continue", f"Your turn ended early: {reply.message}", "continue")
     reading = read(BEAD_STATUS, reply.text, data=reply.data, context={"bead_id": bead.id})
     status = reading.value
     if status is None:

@@ -32,12 +32,23 @@ class Session(Protocol):
         """True while anything of it may still run: its lock is held."""
         ...
 
+    def left(self) -> bool:
+        """It ended, yet something of it goes on that its runner could not end: ``stop`` has to prove it gone."""
+        ...
+
+    def wake(self) -> bool:
+        """Lets a frozen runner go on; whether there was one."""
+        ...
+
     async def wait(self) -> Ended | Ran | Lost:
         """Returns when it ended."""
         ...
 
     async def stop(self, reason: str) -> None:
-        """Orders Stop, then kills, then sweeps by token; returns only when nothing of it runs."""
+        """Orders Stop, then kills, then sweeps by mark; returns only when nothing of it runs.
+
+        Raises Unavailable (code STILL_RUNNING, details: processes) when that cannot be proven.
+        """
         ...
 
 
@@ -53,4 +64,8 @@ class Sessions(Protocol):
 
     def find(self, token: str) -> Session | None:
         """The session of this token when its folder exists."""
+        ...
+
+    async def sweep_gone(self, token: str) -> None:
+        """Ends what runs of a session whose folder does not exist (any more). Raises Unavailable as ``stop`` does."""
         ...

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -56,6 +57,8 @@ from beadmill.redact import Redactor, secrets_of
 LOCK_PATIENCE: Final = 2.0  # seconds: a probe of somebody else holds the lock for microseconds
 UNWIND: Final = 10.0  # seconds a stopped adapter may take to end its child before everything is ended for it
 _PR_SET_CHILD_SUBREAPER: Final = 36
+LOOK: Final = 10.0  # seconds for which a silent agent is looked at before it counts as idle
+BUSY: Final = 0.1  # processors that work keeps busy at least
 T = TypeVar("T")
 
 
@@ -103,7 +106,7 @@ def _owner(token: str) -> Json:
 class Cut:
     """Why the work was ended from outside; the first reason stays."""
 
-    reason: str = ""  # stop | budget | idle | terminated
+    reason: str = ""  # stop | budget | idle | steps | terminated
     happened: asyncio.Event = field(default_factory=asyncio.Event)
 
     def now(self, reason: str) -> None:
@@ -131,16 +134,38 @@ class Runner:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.cut.now, "terminated")
         async with control.listening(self._take):
             end = await self._work()
-            left = await procs.end_all(lambda: procs.of_runner(self.mark), reap=self._reap)
+            left = await self._sweep()
             await self._close()
             for proc in left:
-                self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
+                self._warn(f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
             await room_for(self.log.close)
-            await room_for(lambda: files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left]}))
-        crashpoints.reach("runner.ended")
+            whole = {**encode_end(end), "left": [p.pid for p in left], "used": _used()}
+            await room_for(lambda: self._say_end(whole))
         sys.stderr.flush()
         os._exit(0)
+
+    async def _sweep(self) -> tuple[procs.Proc, ...]:
+        """Ends all that was started, wherever it went. Returns who could not be ended."""
+
+        def who() -> set[procs.Proc]:
+            return procs.of_runner(self.mark)
+
+        if self.spawner is None:
+            return await procs.end_all(who)
+        self.spawner.name_servers(who())
+        reap = self.spawner.reaper.reap
+        return await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+
+    def _say_end(self, end: Json) -> None:
+        try:
+            files.write_json(Path("end.json"), end)
+        except FileNotFoundError:  # somebody has deleted the session's folder: nobody is left to be told
+            traceback.print_exc()
+        crashpoints.reach("runner.ended")
+
+    def _warn(self, message: str) -> None:
+        self.log.say(EventKind.WARNING, message=message)
 
     def _take(self, order: Order) -> None:
         match order:
@@ -153,10 +178,6 @@ class Runner:
             case _:
                 self.orders.put_nowait(order)
 
-    def _reap(self) -> None:
-        if self.spawner is not None:
-            self.spawner.reaper.reap()
-
     async def _work(self) -> Ended | Ran:
         if isinstance(self.work, Batch):
             return await self._run_batch(self.work)
@@ -166,7 +187,7 @@ class Runner:
         sandbox = by_path(self.spec["sandbox"])()
         self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
         own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
-        self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask)
+        self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask, warn=self._warn)
         return self.spawner
 
     async def _close(self) -> None:
@@ -176,7 +197,7 @@ class Runner:
         if self.box is not None:
             _, error = await _plugin(self.box.close())
             if error is not None:
-                self.log.say(EventKind.WARNING, message=f"the sandbox did not close: {error}")
+                self._warn(f"the sandbox did not close: {error}")
 
     # --- a batch
 
@@ -206,13 +227,23 @@ class Runner:
         adapter: Mapping[str, Any] = self.spec["adapter"]
         agent = by_path(adapter["path"])(adapter["options"])
         async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
-            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed.cwd)))
+            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
         return self._cut_short() if end is None else end
 
     async def _watch(self, task: AgentTask) -> None:
         self.clock.touch()
-        idle = await self.clock.lapse(task.budget, task.idle)
-        self.cut.now("idle" if idle else "budget")
+        while await self.clock.lapse(task.budget, task.idle):
+            if not await self._at_work(task.idle):
+                return self.cut.now("idle")
+            self.clock.touch()
+        self.cut.now("budget")
+
+    async def _at_work(self, idle: timedelta) -> bool:
+        """Silent is not idle: a long build says nothing for its time. Looks for a while at what the processes do."""
+        window = min(LOOK, idle.total_seconds() / 4)
+        before, heard = procs.cpu_of_runner(self.mark), self.clock.heard
+        await asyncio.sleep(window)
+        return self.clock.heard != heard or procs.cpu_of_runner(self.mark) - before > BUSY * window
 
     async def _until_cut(self, work: Any) -> Any:
         """The work's result, or None when it was cut: then it was cancelled and given time to unwind."""
@@ -225,7 +256,7 @@ class Runner:
         task.cancel()
         await asyncio.wait({task}, timeout=UNWIND)
         if task.done() and not task.cancelled() and task.exception() is not None:
-            self.log.say(EventKind.WARNING, message=f"while it was stopped: {task.exception()}")
+            self._warn(f"while it was stopped: {task.exception()}")
         return None
 
     def _cut_short(self) -> Ended:
@@ -235,6 +266,8 @@ class Runner:
                 return Stopped(session=session)
             case "terminated":
                 return self._failed(Why.LOST, "the runner was told to terminate by the system", continuable=True)
+            case "steps":
+                return self._failed(Why.STEPS, "it used up the steps that one turn may take", continuable=True)
             case reason:
                 return Lapsed(session=session, idle=reason == "idle")
 
@@ -245,6 +278,7 @@ class Runner:
         """The runner knows the token, the time and what was heard, whatever the adapter filled in."""
         conversation = end.session.conversation or self.log.conversation
         usage = self.log.usage if end.usage == Usage() else end.usage
+        usage = replace(usage, model=usage.model or self.log.model)
         worked = timedelta(seconds=round(self.clock.worked, 3))
         whole = replace(end, session=SessionRef(self.token, conversation), worked=worked, usage=usage)
         return self._scrubbed(whole)
@@ -285,6 +319,18 @@ def _why(error: BeadmillError) -> Why:
     return Why.MISSING if error.code in ("AGENT_MISSING", "AGENT_REFUSED") else Why.INTERNAL
 
 
+def _used() -> Mapping[str, Json]:
+    """Seconds of processor time and peak memory: of this process, and of all that it started and buried."""
+    own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    unit = 1024 if sys.platform == "linux" else 1024 * 1024  # Linux counts in kB, macOS in bytes
+    return {
+        "own_cpu_s": round(own.ru_utime + own.ru_stime, 3),
+        "agent_cpu_s": round(below.ru_utime + below.ru_stime, 3),
+        "own_peak_mb": round(own.ru_maxrss / unit, 1),
+        "agent_peak_mb": round(below.ru_maxrss / unit, 1),
+    }
+
+
 def _places(workspace: Path) -> Mapping[str, str]:
     """The workspace's own HOME and TMPDIR, made when they are not there."""
     for name in ("home", "tmp"):
@@ -310,8 +356,9 @@ async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
 class IO:
     """agents.contract.SessionIO."""
 
-    def __init__(self, runner: Runner, spawner: Spawner, cwd: Path) -> None:
-        self._runner, self._spawner, self._cwd = runner, spawner, cwd
+    def __init__(self, runner: Runner, spawner: Spawner, task: AgentTask) -> None:
+        self._runner, self._spawner, self._cwd = runner, spawner, task.cwd
+        self._steps_left = task.max_steps or None
         self.token = runner.token
         self.workspace = runner.box_spec.workspace
 
@@ -322,6 +369,10 @@ class IO:
 
     async def emit(self, event: AgentEvent) -> None:
         self._runner.log.emit(event)
+        if event.kind is EventKind.TOOL and self._steps_left is not None:
+            self._steps_left -= 1
+            if self._steps_left < 0:  # this one is too much; a CLI that counts by itself has stopped before
+                self._runner.cut.now("steps")
 
     async def orders(self) -> AsyncIterator[Order]:
         while True:

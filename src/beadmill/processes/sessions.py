@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from beadmill.domain.values import Json
 from beadmill.errors import Conflict, Unavailable
 from beadmill.processes import control, procs
 from beadmill.processes import folder as files
+from beadmill.processes.alive import all_of, still_running
 from beadmill.processes.environment import for_runner, marks
 from beadmill.processes.folder import State
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order, Stop
@@ -102,6 +103,19 @@ class FolderSession:
         """Everything that runs of it, the runner included."""
         return procs.of_mark(self.mark)
 
+    def left(self) -> bool:
+        """Whether it ended and something of it goes on: its runner could not end it."""
+        end = files.read_json(self.folder / "end.json")
+        return isinstance(end, dict) and bool(end.get("left")) and bool(self.running())
+
+    def wake(self) -> bool:
+        """Wakes a frozen runner: only its own clock could end a session whose agent has stopped it."""
+        runner = self._runner()
+        if runner is None or not runner.frozen:
+            return False
+        procs.send(runner, signal.SIGCONT)
+        return True
+
     async def wait(self) -> Ended | Ran | Lost:
         pause = _Pause()
         while (end := self.ended()) is None:
@@ -117,14 +131,7 @@ class FolderSession:
             self._kill_runner()
         left = await procs.end_all(self.running)
         if left or self.live():
-            names = ", ".join(f"{p.pid} ({p.command})" for p in left) or "its runner"
-            raise Unavailable(
-                f"session {self.token} is not stopped: {names} still runs",
-                code="STILL_RUNNING",
-                details={"pids": [p.pid for p in left]},
-                kept="the session folder and the work in its tree",
-                next="end these processes, then try again",
-            )
+            raise still_running(self.token, left)
 
     def _forbid_start(self) -> None:
         """A session that was never started is ended before it can be."""
@@ -147,12 +154,17 @@ class FolderSession:
             return
 
     def _kill_runner(self) -> None:
+        runner = self._runner()
+        if runner is not None:
+            procs.send(runner, signal.SIGKILL)
+
+    def _runner(self) -> procs.Proc | None:
+        """None when it is gone, or never said who it is."""
         owner = files.read_json(self.folder / "owner.json")
-        if owner is None or owner["boot"] != procs.boot_id():
-            return
+        if not isinstance(owner, dict) or owner["boot"] != procs.boot_id():
+            return None
         proc = procs.look(owner["pid"])
-        if proc is not None and proc.start == owner["start"]:
-            procs.send(proc, signal.SIGKILL)
+        return proc if proc is not None and proc.start == owner["start"] else None
 
 
 def _whole_lines(path: Path, offset: int) -> Iterator[bytes]:
@@ -173,6 +185,8 @@ class FolderSessions:
 
     def __init__(self, root: Path, *, adapters: Mapping[str, Adapter], sandboxes: Mapping[str, str]) -> None:
         self.root, self.adapters, self.sandboxes = root, adapters, sandboxes
+        # A copied home has the same tokens; what its marks begin with tells its processes from ours.
+        self._home = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12] + "."
 
     def folder(self, token: str) -> Path:
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", token).strip("-.")[:_SLUG]
@@ -186,11 +200,10 @@ class FolderSessions:
         """Every session with a readable spec."""
         yield from self._read(sorted(path.parent for path in self.root.glob("*/spec.json")))
 
-    def _lost(self) -> list[FolderSession]:
+    def _open(self) -> Iterator[FolderSession]:
         """Folders that have an end are passed by unread: there are as many as there ever were sessions."""
         folders = (path.parent for path in self.root.glob("*/spec.json"))
-        left = sorted(folder for folder in folders if not (folder / "end.json").exists())
-        return [s for s in self._read(left) if files.state(s.folder) is State.LOST]
+        yield from self._read(sorted(folder for folder in folders if not (folder / "end.json").exists()))
 
     def _read(self, folders: Iterable[Path]) -> Iterator[FolderSession]:
         for folder in folders:
@@ -212,25 +225,26 @@ class FolderSessions:
             path.unlink(missing_ok=True)
         return tuple(gone)
 
-    async def sweep_lost(self) -> tuple[str, ...]:
-        """Ends what lost sessions left running; returns their tokens. For start-up.
+    async def sweep(self, owned: Collection[str]) -> tuple[str, ...]:
+        """Ends what lost sessions left running, and sessions that nobody owns: not among the tokens ``owned``, for
+        whoever put the database back to an older state. Returns the tokens of what it ended. For start-up.
 
-        Raises Unavailable when one could not be ended, behind having tried all.
+        Raises Unavailable with all that could not be ended, behind having tried everything.
         """
-        lost = self._lost()
-        failed: list[Unavailable] = []
-        for session in lost:
-            try:
-                await session.stop("its runner is gone")
-            except Unavailable as error:
-                failed.append(error)
-        if failed:
-            raise failed[0]
-        return tuple(s.token for s in lost)
+        swept = [s for s in self._open() if s.token not in owned or files.state(s.folder) is State.LOST]
+        await all_of([s.stop("nobody waits for it any more") for s in swept])
+        return tuple(s.token for s in swept)
+
+    async def sweep_gone(self, token: str) -> None:
+        """Ends what still runs of a session whose folder somebody deleted. Raises Unavailable when it cannot."""
+        left = await procs.end_all(lambda: procs.of_token(token, self._home))
+        if left:
+            raise still_running(token, left)
 
     async def attach(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> FolderSession:
-        """Raises Unavailable when the agent or sandbox is not registered, the runner cannot start, or a lost
-        session's processes cannot be ended."""
+        """Raises Unavailable when the agent or sandbox is not registered, the runner cannot start, a lost session's
+        processes cannot be ended, or this system cannot follow processes at all."""
+        procs.require()
         session = FolderSession(self.folder(token), token)
         spec = self._prepare(session, work, box)
         match files.state(session.folder):
@@ -249,6 +263,7 @@ class FolderSessions:
         if spec is None:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             session.folder.mkdir(mode=0o700, exist_ok=True)
+            crashpoints.reach("session.folder")
             files.write_json(path, self._spec(session.token, work, box), replace=False)
             spec = files.read_json(path)
             crashpoints.reach("session.spec")
@@ -266,7 +281,7 @@ class FolderSessions:
                 raise Unavailable(f"there is no agent {work.seat.agent!r}", code="NO_AGENT")
         return {
             "token": token,
-            "mark": secrets.token_hex(16),
+            "mark": self._home + secrets.token_hex(16),
             "work": encode_work(work),
             "box": encode(box),
             "sandbox": self.sandboxes[box.sandbox],

@@ -28,6 +28,7 @@ class AgentTask:
     schema: Json = None
     resume: SessionRef | None = None
     questions: bool = False
+    max_steps: int = 0  # calls of tools in this turn; 0 = no cap
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a box allows. ``read_only`` paths inside the workspace are bound read-only where the sandbox can."""
+    """What a box allows. ``read_only`` paths inside the workspace are bound read-only where the sandbox can; ``binds``
+    are what of the outside may be written too: an adapter's ``auth_paths``."""
 
     network: Literal["on", "off", "allow-list"] = "on"
     read_only: tuple[Path, ...] = ()
+    binds: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
