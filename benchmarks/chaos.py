@@ -16,6 +16,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -151,8 +152,17 @@ async def reference(story: Story, agent: str) -> Reference:
     return Reference(agreed(*ends), points, seconds)
 
 
+def _each_call_once(points: Sequence[str]) -> tuple[str, ...]:
+    """The first of those that differ only in which seat, bead or try they are of."""
+    first: dict[str, str] = {}
+    for point in points:
+        call = re.sub(r"\d+", "#", re.sub(r" build/[^/:]+/", " build/*/", point))
+        first.setdefault(call, point)
+    return tuple(first.values())
+
+
 # --- at every name ------------------------------------------------------------------------------------------------
-async def at_every_name(stride: int, only: Sequence[str]) -> dict[str, Any]:
+async def at_every_name(stride: int, only: Sequence[str], *, instances: bool) -> dict[str, Any]:
     """``stride`` runs of each story: run n dies at every stride-th name, so what lies between two kills varies."""
     kinds: set[str] = set()
     out: dict[str, Any] = {"mode": "every name", "stories": {}, "kills": 0, "found": []}
@@ -160,8 +170,10 @@ async def at_every_name(stride: int, only: Sequence[str]) -> dict[str, Any]:
         wanted = await reference(story, "scripted")
         kinds |= {_node(point) for point in wanted.points}
         missed: set[str] = set()
-        for n in range(min(stride, len(wanted.points))):
-            points = wanted.points[n::stride]
+        every = wanted.points if instances else _each_call_once(wanted.points)
+        say(f"{story.name}: {len(every)} of them in {stride} runs")
+        for n in range(min(stride, len(every))):
+            points = every[n::stride]
             async with fresh(story, "scripted", points) as run:
                 await run.begin()
                 found = differences(wanted.end, await run.to_the_end(len(points)))
@@ -170,7 +182,7 @@ async def at_every_name(stride: int, only: Sequence[str]) -> dict[str, Any]:
             out["kills"] += len(died)
             out["found"] += [f"{story.name}, run {n + 1}: {what}" for what in found]
             say(f"{story.name}, run {n + 1} of {stride}: {len(died)} kills, {len(found)} differences")
-        out["stories"][story.name] = {"points": len(wanted.points), "never reached again": sorted(missed)}
+        out["stories"][story.name] = {"points": len(every), "never reached again": sorted(missed)}
     out["kinds not reached"] = sorted(KINDS - kinds) if len(only) == len(STORIES) else []
     return out
 
@@ -252,13 +264,14 @@ def main() -> int:
     parser.add_argument("--victims", default="daemon", help="of daemon, runner, agent")
     parser.add_argument("--stride", type=int, default=4, help="runs over which the names of a story are spread")
     parser.add_argument("--stories", default=",".join(STORIES), help="of " + ", ".join(STORIES))
+    parser.add_argument("--instances", action="store_true", help="each seat, bead and try by itself, not one of a kind")
     parser.add_argument("--out", type=Path)
     wish = parser.parse_args()
     began = time.monotonic()
     work = (
         at_random(wish.kills, wish.agent, wish.victims.split(","), wish.seed)
         if wish.kills
-        else at_every_name(wish.stride, wish.stories.split(","))
+        else at_every_name(wish.stride, wish.stories.split(","), instances=wish.instances)
     )
     result = asyncio.run(work)
     result |= {kind: [f for f in result["found"] if f": {kind}" in f] for kind in ("repeated", "lost", "orphaned")}
