@@ -22,7 +22,7 @@ class Story:
     first: tuple[Mapping[str, Any], ...] = ()
 
     def settings(self, agent: str) -> dict[str, Any]:
-        seats = [f"{agent}/{model}" for model in SEATS[: self.seats]]
+        seats = [f"{agent}/{model}" for model in SEATS[-self.seats :]]  # alone, gamma's drafts carry the whole demo
         mode = {} if self.seats > 1 else {"mode": "solo", "interview_questions": 0}
         return {**self.overrides, "council": {"seats": seats, **mode}}
 
