@@ -8,6 +8,7 @@ the release that is to be recorded.
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ ROOT: Final = Path("/tmp/recorded")
 DATABASE: Final = "home/beadmill.db"
 HOMES: Final = Path(__file__).parent / "homes"
 LEFT_OUT: Final = ("home/logs", "home/daemon.lock", "home/daemon.json")
+NOISE: Final = re.compile(r"\.pyc$|\.sample$|/pycache/|/__pycache__|/\.locks/")
 
 
 def pack(archive: Path) -> None:
@@ -31,8 +33,8 @@ def pack(archive: Path) -> None:
         _add(tar, f"{DATABASE}.sql", dump.encode())
         for path in sorted(ROOT.rglob("*")):
             name = path.relative_to(ROOT).as_posix()
-            if not name.startswith((DATABASE, *LEFT_OUT)) and not path.is_socket():
-                tar.add(path, name, recursive=False)
+            if not (name.startswith((DATABASE, *LEFT_OUT)) or NOISE.search(name) or path.is_socket()):
+                tar.add(path, name, recursive=False, filter=_nobodys)
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
@@ -41,10 +43,16 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
     tar.addfile(info, io.BytesIO(data))
 
 
+def _nobodys(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info
+
+
 def unpack(archive: Path, root: Path) -> None:
     """To a folder that is not there yet."""
     with tarfile.open(archive) as tar:
-        tar.extractall(root, filter="tar")
+        tar.extractall(root, filter="data")
     for path in _texts(root):
         text = path.read_text(encoding="utf-8")
         if str(ROOT) in text:

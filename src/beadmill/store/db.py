@@ -191,11 +191,22 @@ class Store:
     def _backup(self, folder: Path | None, revision: str) -> None:
         if folder is None or self.path is None or not self.path.exists():
             return
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = folder / f"beadmill-{revision}-{self.clock():%Y%m%dT%H%M%S}.db"
-        with self.engine.connect() as conn:
-            conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        shutil.copy2(self.path, target)
+        half = target.with_name(f".{target.name}.new")
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self.engine.connect() as conn:
+                conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            shutil.copy2(self.path, half)
+            half.replace(target)
+        except OSError as error:
+            half.unlink(missing_ok=True)
+            raise Unavailable(
+                f"the database could not be copied to {folder} before its upgrade: {error.strerror}",
+                code="BACKUP_FAILED",
+                kept="the database was not touched",
+                next=f"make room for another {self.path.stat().st_size // 1024**2 + 1} MB, then start again",
+            ) from error
 
     def check(self) -> None:
         """Integrity at start-up. Raises Unavailable naming what is wrong, Unwritable when it cannot be opened."""
