@@ -160,6 +160,8 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
 async def sweep(store: Store, sessions: FolderSessions) -> None:
     """Nothing runs on that nobody waits for: lost sessions, and those of no open row."""
     try:
+        for path in sessions.sweep_temporary():
+            log.warning("removed a half-written file: %s", path)
         swept = await sessions.sweep(set(await store.read(journal.open_tokens)))
     except (
         Unavailable,

@@ -49,6 +49,7 @@ from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
 from beadmill.processes.places import leave_keyring, place, places, policy_of
+from beadmill.processes.room import room_for, when_there_is_room
 from beadmill.processes.spec import (
     AgentEvent,
     AgentTask,
@@ -82,7 +83,7 @@ def main() -> None:
     _adopt_orphans()
     leave_keyring()
     spec = files.read_json(Path("spec.json"))
-    files.write_json(Path("owner.json"), _owner(spec["token"]))
+    when_there_is_room(lambda: files.write_json(Path("owner.json"), _owner(spec["token"])))
     crashpoints.reach("runner.owned")
     asyncio.run(Runner(folder, spec, umask).run())
 
@@ -150,8 +151,9 @@ class Runner:
             for proc in left:
                 self._warn(f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
-        self.log.close()
-        self._say_end({**encode_end(end), "left": [p.pid for p in left], "used": _used()})
+            await room_for(self.log.close)
+            whole = {**encode_end(end), "left": [p.pid for p in left], "used": _used()}
+            await room_for(lambda: self._say_end(whole))
         sys.stderr.flush()
         os._exit(0)
 
