@@ -12,8 +12,10 @@ import pytest
 
 from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
+from tests.agents.bench_claude import claude, claude_home
 from tests.processes.session_world import World
 
+__all__ = ["claude", "claude_home"]  # fixtures
 TOOLS = Path(__file__).parents[2] / ".test-tools"
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.
 CODEX = os.environ.get("BEADMILL_TEST_CODEX") or str(TOOLS / "node_modules" / ".bin" / "codex")
@@ -69,8 +71,15 @@ def codex(world: World, codex_home: Path, model: ModelServer) -> World:
     return world
 
 
-@pytest.fixture(params=["scripted", pytest.param("codex", marks=pytest.mark.codex)])
+@pytest.fixture(
+    params=[
+        "scripted",
+        pytest.param("codex", marks=pytest.mark.codex),
+        pytest.param("claude_code", marks=pytest.mark.claude_code),
+    ]
+)
 def bench(request: pytest.FixtureRequest, world: World) -> World:
-    if request.param == "codex":
-        request.getfixturevalue("codex")
+    fixtures = {"codex": "codex", "claude_code": "claude"}
+    if request.param in fixtures:
+        request.getfixturevalue(fixtures[request.param])
     return world

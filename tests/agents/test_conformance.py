@@ -146,6 +146,7 @@ async def test_a_cap_on_steps_ends_the_turn_and_the_conversation_can_go_on(bench
 async def test_a_missing_executable_is_a_failure_that_says_what_is_missing(bench: World) -> None:
     missing: Mapping[str, tuple[Mapping[str, Json], str]] = {
         "scripted": ({}, "the scripted agent has no scenario file"),
+        "claude_code": ({"path": "/nowhere/claude"}, "claude is not installed: '/nowhere/claude' was not found"),
         "codex": ({"path": "/nowhere/codex"}, "codex is not installed: '/nowhere/codex' was not found"),
     }
     options, says = missing[bench.agent]

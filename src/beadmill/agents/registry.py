@@ -12,6 +12,7 @@ from beadmill.processes.loading import by_path
 from beadmill.processes.sessions import Adapter
 
 BUILTIN: Final[Mapping[str, str]] = {
+    "claude_code": "beadmill.agents.claude_code:ClaudeCodeAgent",
     "codex": "beadmill.agents.codex:CodexAgent",
     "scripted": "beadmill.agents.scripted:ScriptedAgent",
 }
