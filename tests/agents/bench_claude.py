@@ -29,7 +29,7 @@ def claude_home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def claude(world: World, claude_home: Path, model: ModelServer) -> World:
+def claude_code(world: World, claude_home: Path, model: ModelServer) -> World:
     """The world, with seats on the real Claude Code, paid for by a subscription."""
     assert Path(CLAUDE).exists(), f"{CLAUDE} is missing: test.sh installs it, or set BEADMILL_TEST_CLAUDE"
     at_claude(world, claude_home, env={"ANTHROPIC_BASE_URL": model.root, "CLAUDE_CODE_OAUTH_TOKEN": TOKEN})

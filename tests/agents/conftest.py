@@ -12,10 +12,10 @@ import pytest
 
 from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
-from tests.agents.bench_claude import claude, claude_home
+from tests.agents.bench_claude import claude_code, claude_home
 from tests.processes.session_world import World
 
-__all__ = ["claude", "claude_home"]  # fixtures
+__all__ = ["claude_code", "claude_home"]  # fixtures
 TOOLS = Path(__file__).parents[2] / ".test-tools"
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.
 CODEX = os.environ.get("BEADMILL_TEST_CODEX") or str(TOOLS / "node_modules" / ".bin" / "codex")
@@ -79,7 +79,6 @@ def codex(world: World, codex_home: Path, model: ModelServer) -> World:
     ]
 )
 def bench(request: pytest.FixtureRequest, world: World) -> World:
-    fixtures = {"codex": "codex", "claude_code": "claude"}
-    if request.param in fixtures:
-        request.getfixturevalue(fixtures[request.param])
+    if request.param != "scripted":
+        request.getfixturevalue(request.param)
     return world
