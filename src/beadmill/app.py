@@ -25,6 +25,7 @@ from beadmill.engine.prices import Prices
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
+from beadmill.git import trust
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.processes import procs
@@ -143,6 +144,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
+    trust.keep(settings.home / "trust")
     catalog = Catalog(settings.agents, settings.home / "agents")
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=choice.PATHS)
     trees = Worktrees()
