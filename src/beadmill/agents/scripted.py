@@ -89,6 +89,10 @@ class ScriptedAgent:
     can = Capabilities(resume=True, questions=True)
     auth_paths: tuple[Path, ...] = ()
 
+    @property
+    def read_paths(self) -> tuple[Path, ...]:
+        return (Path(scripted_cli.__file__).parents[1], *((Path(self._scenario),) if self._scenario else ()))
+
     def __init__(self, options: Mapping[str, Json]) -> None:
         self._scenario = str(options.get("scenario") or "")
 

@@ -22,7 +22,7 @@ from beadmill.domain.values import (
 )
 from beadmill.engine.activation import Activation, prefixes
 from beadmill.errors import Parked, Superseded, TurnFailed
-from beadmill.processes.spec import AgentTask, Batch, BoxSpec, EventKind
+from beadmill.processes.spec import AgentTask, Batch, BoxSpec, EventKind, Policy
 from beadmill.processes.wire import decode_end, encode, encode_end
 from beadmill.store.db import Tx, stamp
 from beadmill.store.journal import budgets, gates, moves, sessions
@@ -281,9 +281,17 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
         if busy is not None:
             raise parked(busy)
         act.passed(f"{name}:opened")
-    await act.sessions.attach(token, work, BoxSpec(act.settings.sandbox, Path(act.work.workspace)))
+    await act.sessions.attach(token, work, _box(act, work))
     act.passed(f"{name}:attached")
     raise parked(wait)
+
+
+def _box(act: Activation, work: AgentTask | Batch) -> BoxSpec:
+    """The network policy is for commands: an agent without its model could not say a word."""
+    settings = act.settings
+    network = settings.network if isinstance(work, Batch) else "on"
+    policy = Policy(network=network, readable=tuple(Path(p) for p in settings.readable))
+    return BoxSpec(settings.sandbox, Path(act.work.workspace), policy)
 
 
 async def tools(act: Activation, scope: str) -> list[str]:

@@ -72,6 +72,7 @@ class NamedVisit:
             if "key" not in k and codec.takes_key(act):
                 k["key"] = self._act.key(full)
             value = await self._guarded(full, act, *a, **k)
+            crashpoints.reach(f"acted {self.ref.node}/{full}")
             row = await self._act.record(full, "step", codec.encode(act, value))
         result: T = codec.decode(act, full, await self._act.result(row))
         return result

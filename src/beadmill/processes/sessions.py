@@ -128,6 +128,7 @@ class FolderSession:
         """Raises Unavailable naming what still runs when it could not be ended."""
         self._forbid_start()
         if self.live():
+            self.wake()
             await self._ask_to_stop(reason)
         if self.live():
             self._kill_runner()
@@ -212,6 +213,20 @@ class FolderSessions:
             spec = files.read_json(folder / "spec.json")
             if spec is not None:
                 yield FolderSession(folder, spec["token"])
+
+    def sweep_temporary(self) -> tuple[Path, ...]:
+        """Removes what a killed writer left half-written; it never was the file. For start-up, before any session.
+
+        Only folders without an end are looked into: there are as many others as there ever were sessions.
+        """
+        gone: list[Path] = []
+        for folder in (path for path in self.root.glob("*") if not (path / "end.json").exists()):
+            found = [path for path in folder.glob(".*") if path.name.startswith(files.TEMPORARY)]
+            if found and files.state(folder) is not State.LIVE:
+                gone += found
+        for path in gone:
+            path.unlink(missing_ok=True)
+        return tuple(gone)
 
     async def sweep(self, owned: Collection[str]) -> tuple[str, ...]:
         """Ends what lost sessions left running, and sessions that nobody owns: not among the tokens ``owned``, for
