@@ -103,5 +103,3 @@ async def test_a_person_ends_a_pause_and_the_next_limit_pauses_again(bench: Benc
                 await bench.write(visits.wake_now, "r1", actor=ME)
                 bench.ring()
     assert bench.sessions.started == ["n.1/look#0/1", "n.1/look#0/2"]
-
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +74,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaky]:
     made.script(coding(made), *plan(made))
     assert made.cli("project", "add", str(made.checkout), "--short", "GRUE").code == 0
     gates = ("interview", "prd", "beads", "setup")
-    off = [part for name in gates for part in ("--set", f"gates.{name}=off")]
+    off = ["--set", "sandbox=host"] + [part for name in gates for part in ("--set", f"gates.{name}=off")]
     told = f"Say goodbye with {CANARIES['OPENAI_API_KEY']}"
     key = made.ticket("--set", "council.interview_questions=0", *off, "--description", told)
     merge = made.asked(key)
