@@ -48,11 +48,12 @@ class Leaky(Small):
 
 
 def coding(small: Leaky) -> dict[str, Any]:
-    steps = list(CODING["steps"][:-1])
+    whole: dict[str, Any] = CODING
+    steps = whole["steps"][:-1]
     look = f"env >> '{small.seen}'; cat '{small.root}/leak.txt'; cat '{small.root}/leak.txt' >&2"
     said = {**STATUS, "interfaces": [f"login with {CANARIES['GITHUB_TOKEN']}"]}
     spoken = {"say": (small.root / "leak.txt").read_text()}
-    return {**CODING, "steps": [{"shell": look}, spoken, *steps, {"reply": tagged("BEAD_STATUS", said)}]}
+    return {**whole, "steps": [{"shell": look}, spoken, *steps, {"reply": tagged("BEAD_STATUS", said)}]}
 
 
 def plan(small: Leaky) -> list[dict[str, Any]]:
