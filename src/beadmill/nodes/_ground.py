@@ -142,4 +142,5 @@ def _stays(found: FileStatus, inputs: tuple[str, ...]) -> bool:
 
 def proof_of(evidence: BeadEvidence) -> dict[str, Any]:
     """The evidence without command output: what the ledger keeps beside the document."""
-    return evidence.model_dump(mode="json", exclude={"checks": {"__all__": {"output"}}, "red_on_base": {"runs"}})
+    stored = BeadEvidence.parse(evidence.canonical())
+    return stored.model_dump(mode="json", exclude={"checks": {"__all__": {"output"}}, "red_on_base": {"runs"}})
