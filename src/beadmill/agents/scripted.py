@@ -71,7 +71,8 @@ class ScriptedStream:
                 return Failed(session=session, usage=usage, why=why, message=text, continuable=why in _CONTINUABLE)
             case _:
                 text = f"the scripted agent exited with {code} and no result: {stderr.strip()}"
-                return Failed(session=session, usage=usage, why=Why.NO_RESULT, message=text)
+                go_on = bool(self._conversation)
+                return Failed(session=session, usage=usage, why=Why.NO_RESULT, message=text, continuable=go_on)
 
 
 _CONTINUABLE: Final = (Why.OVERLOADED, Why.TRANSPORT, Why.NO_RESULT)

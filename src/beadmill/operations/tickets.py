@@ -9,6 +9,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from beadmill import redact
 from beadmill import sops as library
 from beadmill.domain.machine import Phase, TicketState
 from beadmill.domain.values import Actor, Event, Permission
@@ -83,8 +84,8 @@ def _insert(tx: Tx, project: str, values: dict[str, Any], actor: Actor) -> str:
 
 
 async def _checked(ports: Ports, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are given, each known to be valid."""
-    out = dict(fields)
+    """The fields that are given, each known to be valid and without secrets of this installation."""
+    out: dict[str, Any] = redact.ours().work(dict(fields))
     if "title" in out:
         out["title"] = out["title"].strip()
         if not 1 <= len(out["title"]) <= TITLE:

@@ -150,7 +150,7 @@ async def end_all(
     *,
     grace: float | None = None,
     reap: Callable[[], None] = lambda: None,
-    kill: Callable[[], None] = lambda: None,
+    kill: Callable[[], object] = lambda: None,
 ) -> tuple[Proc, ...]:
     """TERM, then KILL what is left, until a scan finds nobody. Returns who could not be ended.
 
@@ -174,11 +174,12 @@ async def end_all(
         told |= left
         await asyncio.sleep(_POLL)
         reap()
+    reap()  # the last ones: nobody promises that init buries them for us
     return ()
 
 
-def kill_children(reap: Callable[[], None]) -> None:
-    """Kills our own children, and theirs as they become ours, until none is left.
+def kill_children(reap: Callable[[], None]) -> tuple[Proc, ...]:
+    """Kills our own children, and theirs as they become ours, until none is left. Returns who would not go.
 
     Only for a subreaper that alone reaps. A process that forks and exits all the time is never there when a scan of
     /proc comes to its end; but it is always our child, and the pid of a child is its own until we bury it.
@@ -186,11 +187,12 @@ def kill_children(reap: Callable[[], None]) -> None:
     for _ in range(_ROUNDS):
         children = _children()
         if not children:
-            return
+            return ()
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         reap()
+    return tuple(found for pid in _children() if (found := look(pid)) is not None)
 
 
 def _children() -> list[int]:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import ctypes
 import fcntl
+import json
 import os
 import resource
 import signal
@@ -49,6 +50,7 @@ from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
 from beadmill.processes.places import leave_keyring, place, places, policy_of
+from beadmill.processes.room import room_for, when_there_is_room
 from beadmill.processes.spec import (
     AgentEvent,
     AgentTask,
@@ -82,9 +84,21 @@ def main() -> None:
     _adopt_orphans()
     leave_keyring()
     spec = files.read_json(Path("spec.json"))
-    files.write_json(Path("owner.json"), _owner(spec["token"]))
+    when_there_is_room(lambda: files.write_json(Path("owner.json"), _owner(spec["token"])))
     crashpoints.reach("runner.owned")
-    asyncio.run(Runner(folder, spec, umask).run())
+    asyncio.run(Runner(folder, spec, umask, _told()).run())
+
+
+def _told() -> tuple[str, ...]:
+    """The daemon's secrets come through the pipe it starts us with: in no file, in no environment. A daemon that died
+    meanwhile has told nothing."""
+    try:
+        said = json.loads(sys.stdin.buffer.read() or b"[]")
+    except (OSError, ValueError):
+        said = []
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    return tuple(map(str, said))
 
 
 def _take_lock() -> bool:
@@ -127,13 +141,14 @@ class Cut:
 
 
 class Runner:
-    def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int) -> None:
+    def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int, known: Sequence[str] = ()) -> None:
+        """``known`` are secrets of the daemon that nothing here may see, only mask."""
         self.folder, self.spec, self.umask = folder, spec, umask
         self.token: str = spec["token"]
         self.mark: str = spec["mark"]
         self.work = decode_work(spec["work"])
         self.box_spec = decode(BoxSpec, spec["box"])
-        self.redactor = Redactor(secrets_of(os.environ))
+        self.redactor = Redactor((*secrets_of(os.environ), *known))
         self.spawner: Spawner | None = None
         self.box: Box | None = None
 
@@ -150,8 +165,9 @@ class Runner:
             for proc in left:
                 self._warn(f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
-        self.log.close()
-        self._say_end({**encode_end(end), "left": [p.pid for p in left], "used": _used()})
+            await room_for(self.log.close)
+            whole = {**encode_end(end), "left": [p.pid for p in left], "used": _used()}
+            await room_for(lambda: self._say_end(whole))
         sys.stderr.flush()
         os._exit(0)
 
@@ -165,7 +181,8 @@ class Runner:
             return await procs.end_all(who)
         self.spawner.name_servers(who())
         reap = self.spawner.reaper.reap
-        return await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+        left = await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+        return left or procs.kill_children(reap)  # who forks and exits all the time was in no scan
 
     def _say_end(self, end: Json) -> None:
         try:
@@ -249,7 +266,7 @@ class Runner:
             if not await self._at_work(task.idle):
                 return self.cut.now("idle")
             self.clock.touch()
-        self.cut.now("budget")
+        return self.cut.now("budget")
 
     async def _at_work(self, idle: timedelta) -> bool:
         """Silent is not idle: a long build says nothing for its time. Looks for a while at what the processes do."""
@@ -355,7 +372,7 @@ class IO:
         self.boxed = runner.box is not None and runner.box.isolates
 
     async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
     ) -> RunningChild:
         return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
 
