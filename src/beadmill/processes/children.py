@@ -27,19 +27,18 @@ from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
 from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
+from beadmill.processes.outputs import BoundedFile, Tail
 from beadmill.processes.room import is_full
-from beadmill.redact import Redactor, Scrubber, secrets_of
+from beadmill.redact import Redactor, secrets_of
 
 LINE_LIMIT: Final = 50 * 1024 * 1024  # a message of the Agent Client Protocol is one line, whatever it carries
 QUEUE_LIMIT: Final = 16 * 1024 * 1024  # bytes of unread lines before the child has to wait
-FILE_LIMIT: Final = 16 * 1024 * 1024
 STDERR_TAIL: Final = 4_096
 LINGER: Final = 0.5  # seconds of silence after the exit before a pipe held by a grandchild is let go
 LINGER_MOST: Final = 3.0  # seconds after the exit for a grandchild that goes on writing
 _CHUNK: Final = 65_536
 _LINE_COST: Final = 64  # bytes of memory that a line takes beside its own
 _TURN: Final = 256  # lines read before everybody else may have a turn
-_SPARE: Final = 8_192  # kept beyond a tail, so that a key cut by the tail is still recognised
 
 
 class Reaper:
@@ -64,57 +63,6 @@ class Reaper:
             future = self._watched.pop(pid, None)
             if future is not None and not future.done():
                 future.set_result(os.waitstatus_to_exitcode(status))
-
-
-class Tail:
-    """The last bytes of a stream."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._data = bytearray()
-
-    def feed(self, data: bytes) -> None:
-        self._data += data[-self._limit - _SPARE :]
-        if len(self._data) > 2 * (self._limit + _SPARE):
-            del self._data[: -self._limit - _SPARE]
-
-    def text(self, redactor: Redactor) -> str:
-        return redactor.tail(bytes(self._data[-self._limit - _SPARE :]), self._limit)
-
-
-class BoundedFile:
-    """Scrubbed bytes up to a limit, then one line that says so."""
-
-    def __init__(self, path: Path, redactor: Redactor, *, limit: int = FILE_LIMIT) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self._scrubber = Scrubber(redactor)
-        self._limit, self._left = limit, limit
-
-    def feed(self, data: bytes) -> None:
-        if self._left > 0:
-            self._put(self._scrubber.feed(data))
-
-    def _put(self, data: bytes) -> None:
-        self._write(data[: self._left])
-        self._left -= len(data)
-        if self._left <= 0:
-            self._write(f"\n[cut after {self._limit} bytes]\n".encode())
-
-    def _write(self, data: bytes) -> None:
-        """A copy for people: on a full disk it has a gap, and the work goes on."""
-        try:
-            os.write(self._file, data)
-        except OSError as error:
-            if not is_full(error):
-                raise
-
-    def close(self) -> None:
-        if self._file < 0:
-            return
-        if self._left > 0:
-            self._put(self._scrubber.end())
-        os.close(self._file)
-        self._file = -1
 
 
 class Pipe:
