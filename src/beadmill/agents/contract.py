@@ -81,6 +81,7 @@ class SessionIO(Protocol):
 
     token: str
     workspace: Path  # home/ and tmp/ lie inside
+    boxed: bool  # True = a sandbox of ours isolates what is spawned: a sandbox inside of it cannot work
 
     async def spawn(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
@@ -99,6 +100,8 @@ class SessionIO(Protocol):
 
 
 class Agent(Protocol):
+    """An adapter may also have ``read_paths``: files that its CLI reads besides the executable and ``auth_paths``."""
+
     name: str
     can: Capabilities
     auth_paths: tuple[Path, ...]

@@ -15,6 +15,7 @@ ACP: Final = "beadmill.agents.acp:AcpAgent"
 GENERIC: Final = "acp"  # the ``adapter`` of an agent that the settings alone describe
 BUILTIN: Final[Mapping[str, str]] = {
     "claude_acp": ACP,
+    "claude_code": "beadmill.agents.claude_code:ClaudeCodeAgent",
     "codex": "beadmill.agents.codex:CodexAgent",
     "codex_acp": ACP,
     "copilot": ACP,
