@@ -137,15 +137,15 @@ class ClaudeCodeAgent:
         argv = [str(program), *self._flags(task, resumed, schema)]
         child = await io.spawn(argv, env=self._environment(io), cwd=task.cwd, stdin=task.brief.text.encode())
         try:
-            end = await follow(child, stream, io)
+            return await follow(child, stream, io)
         except asyncio.CancelledError:
             used = stream.so_far()
             if used is not None:
                 await io.emit(used)
             raise
-        if stream.totals is not None:
-            write_json(_totals_file(io, stream.conversation), encode(stream.totals))
-        return end
+        finally:
+            if stream.totals is not None:
+                write_json(_totals_file(io, stream.conversation), encode(stream.totals))
 
     def _flags(self, task: AgentTask, resumed: str, schema: str | None) -> Iterator[str]:
         yield from ("-p", "--output-format", "stream-json", "--verbose")
