@@ -17,7 +17,7 @@ from beadmill.demo.model.server import ModelServer
 from beadmill.domain.ended import Failed, Lapsed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Access, Json, Seat
 from beadmill.errors import Refused
-from beadmill.processes.spec import EventKind
+from beadmill.processes.spec import BoxSpec, EventKind
 from tests.agents.bench_claude import CLAUDE, KEY, TOKEN, at_claude
 from tests.processes.session_world import World
 
@@ -57,6 +57,12 @@ def make_hostile(tree: Path, touched: Path) -> None:
         (tree / ".claude" / name).write_text(json.dumps(settings))
     server = {"command": "/bin/sh", "args": ["-c", f"touch {touched}-mcp"]}
     (tree / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": server}}))
+
+
+def sign_in(home: Path) -> None:
+    oauth: Json = {"accessToken": TOKEN, "refreshToken": "sk-ant-ort01-x", "scopes": ["user:inference"]}
+    oauth |= {"expiresAt": int(1000 * time.time()) + 10**9, "subscriptionType": "max"}
+    (home / ".credentials.json").write_text(json.dumps({"claudeAiOauth": oauth}))
 
 
 # --- whose set-up counts
@@ -109,9 +115,7 @@ async def test_commands_of_the_model_see_no_key(claude_code: World, claude_home:
 
 @pytest.mark.claude_code
 async def test_the_sign_in_of_the_user_is_found(claude_code: World, claude_home: Path, model: ModelServer) -> None:
-    oauth = {"accessToken": TOKEN, "refreshToken": "sk-ant-ort01-x", "scopes": ["user:inference"]}
-    oauth |= {"expiresAt": int(1000 * time.time()) + 10**9, "subscriptionType": "max"}
-    (claude_home / ".credentials.json").write_text(json.dumps({"claudeAiOauth": oauth}))
+    sign_in(claude_home)
     at_claude(claude_code, claude_home, env={"ANTHROPIC_BASE_URL": model.root})
     assert isinstance(await claude_code.run("t", claude_code.task()), Replied)
 
@@ -140,7 +144,7 @@ async def test_each_turn_of_a_conversation_costs_what_it_costs(claude_code: Worl
     task = replace(claude_code.task("many words " * 500), seat=Seat("claude_code", "claude-sonnet-4-5"))
     first = await claude_code.run("t1", task)
     second = await claude_code.run("t2", replace(task, brief=claude_code.task("more").brief, resume=first.session))
-    assert 0 < second.usage.cost_usd < first.usage.cost_usd
+    assert 0 < (second.usage.cost_usd or 0) < (first.usage.cost_usd or 0)
     assert second.usage.model == "claude-sonnet-4-5"
 
 
@@ -156,7 +160,7 @@ async def test_a_turn_that_is_cut_books_what_was_heard_and_the_next_one_the_rest
     end = await claude_code.run("t2", replace(task, brief=claude_code.task("again").brief, resume=cut.session))
     assert isinstance(end, Replied)
     # The CLI remembers what the cut turn cost: 600 tokens written at 15 dollars a million.
-    assert (end.usage.output < 50, end.usage.cost_usd > 0.009) == (True, True)
+    assert (end.usage.output < 50, (end.usage.cost_usd or 0) > 0.009) == (True, True)
 
 
 # --- what it is asked
@@ -209,6 +213,22 @@ async def test_a_resume_of_a_lost_conversation_says_so(claude_code: World) -> No
     end = await claude_code.run("t", claude_code.task(resume=gone))
     assert isinstance(end, Failed)
     assert (end.why, "No conversation found" in end.message) == (Why.NO_RESULT, True)
+
+
+# --- in a sandbox
+
+
+@pytest.mark.claude_code
+@pytest.mark.sandbox
+async def test_in_a_sandbox_it_works_with_the_sign_in_alone(
+    claude_code: World, claude_home: Path, model: ModelServer
+) -> None:
+    sign_in(claude_home)
+    (claude_home / "settings.json").write_text(json.dumps({"env": {"ANTHROPIC_BASE_URL": model.root}}))
+    at_claude(claude_code, claude_home, env={})
+    claude_code.box = BoxSpec("bubblewrap", claude_code.workspace)
+    assert (await outputs(claude_code, f"echo made >file; ls -A {claude_home}")) == ".credentials.json\n"
+    assert (claude_code.tree / "file").read_text() == "made\n"
 
 
 # --- faults that the conformance suite does not play
@@ -320,9 +340,9 @@ def test_the_sign_in_is_known_without_asking_the_provider(
 
 def test_a_sandbox_is_given_the_sign_in_and_nothing_else_of_the_user(tmp_path: Path) -> None:
     agent = ClaudeCodeAgent({"config_home": str(tmp_path)})
-    assert agent.auth_paths == ()
+    before = agent.auth_paths
     (tmp_path / ".credentials.json").write_text("{}")
-    assert agent.auth_paths == (tmp_path / ".credentials.json",)
+    assert [before, agent.auth_paths] == [(), (tmp_path / ".credentials.json",)]
 
 
 async def test_models_are_the_configured_one_the_aliases_and_what_the_cli_keeps(tmp_path: Path) -> None:
