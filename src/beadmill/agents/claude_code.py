@@ -47,6 +47,8 @@ _QUIET: Final[Mapping[str, str]] = {
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # seats of a council share a workspace, and must not hear each other
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     "CLAUDE_CODE_DISABLE_CRON": "1",
+    "BASH_DEFAULT_TIMEOUT_MS": "600000",  # without background work a command that is cut at 2 minutes is lost
+    "BASH_MAX_TIMEOUT_MS": "3600000",
     "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # the repository's CLAUDE.md, without its settings
 }
 
