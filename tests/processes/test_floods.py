@@ -41,9 +41,9 @@ def size(folder: Path) -> int:
 
 
 FLOODS = {
-    "lines": f"yes '{'a line of output ' * 6}' | head -c {GIGABYTE}; echo; ",
+    "lines": f"yes '{'a line of output ' * 60}' | head -c {GIGABYTE}; echo; ",
     "one line": f"head -c {GIGABYTE} /dev/zero | tr '\\0' x; echo; ",
-    "events": f'yes \'{{"type": "text", "text": "{"words " * 160}"}}\' | head -n {GIGABYTE // 1000}; ',
+    "events": f'yes \'{{"type": "text", "text": "{"words " * 160}"}}\' | head -n {GIGABYTE // 4000}; ',
     "stderr": f"yes 'a line of errors' | head -c {GIGABYTE} >&2; ",
 }
 
