@@ -178,7 +178,7 @@ class Bench:
 
     async def start(self, sop: str, **settings: Json) -> None:
         loaded = load(sop, name="test")
-        base = {"council": {"seats": ["scripted/a", "scripted/b"]}, "gates": {"setup": "off"}}
+        base = {"council": {"seats": ["scripted/a", "scripted/b"]}, "gates": {"setup": "off"}, "sandbox": "host"}
         frozen = RunSettings().overlaid(base, settings).model_dump(mode="json")
         work = {
             "key": KEY, "title": "Add a greeting", "description": "Say hello.", "acceptance": "", "project": "APP",

@@ -1,4 +1,4 @@
-"""events.jsonl: the only way out of a session while it runs. Bounded, scrubbed, one write per line."""
+"""events.jsonl: the only way out of a session while it runs. Bounded, scrubbed, whole lines; a full disk is waited for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from beadmill.domain.values import Json, Usage
+from beadmill.processes.room import Backlog
 from beadmill.processes.spec import AgentEvent, EventKind
 from beadmill.redact import Redactor
 
@@ -26,6 +27,7 @@ class EventLog:
     def __init__(self, path: Path, redactor: Redactor, *, heard: Callable[[], None], most: int = MOST) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._size = os.fstat(self._file).st_size
+        self._backlog = Backlog(self._file)
         self._redactor, self._heard, self._most = redactor, heard, most
         self._full = False
         self.conversation = ""
@@ -52,6 +54,11 @@ class EventLog:
         self.emit(_now(kind, **data))
 
     def close(self) -> None:
+        """Raises OSError while the disk is full: then it may be called again."""
+        if self._backlog.left_out:
+            left_out, self._backlog.left_out = self._backlog.left_out, 0
+            self.say(EventKind.WARNING, message=f"the disk was full: {left_out} bytes of events are left out")
+        self._backlog.flush()
         os.fsync(self._file)
         os.close(self._file)
 
@@ -65,9 +72,7 @@ class EventLog:
     def _write(self, event: AgentEvent) -> None:
         data = self._redactor.json(_cut(event.data))
         line = json.dumps({"at": event.at.isoformat(), "kind": event.kind.value, "data": data}).encode() + b"\n"
-        view = memoryview(line)
-        while view:
-            view = view[os.write(self._file, view) :]
+        self._backlog.add(line)
         self._size += len(line)
 
 

@@ -21,6 +21,7 @@ from beadmill.processes.environment import MARK_VARIABLE, SESSION_VARIABLE
 
 TERM_GRACE: Final = 3.0  # seconds between TERM and KILL
 KILL_GRACE: Final = 5.0  # seconds a killed process may take to disappear
+SHELL: Final = "bwrap"  # ends with what it holds; ended first, it would take the rest along without a word
 STORM: Final = 200  # processes of one sweep; who starts that many gets no grace
 _POLL: Final = 0.02
 _ROUNDS: Final = 1_000  # of killing and burying our own children at one go
@@ -163,11 +164,11 @@ async def end_all(
         if late > grace + KILL_GRACE:
             return tuple(sorted(left, key=lambda p: p.pid))
         if late >= grace or len(told | left) > STORM:
-            for proc in left:
+            for proc in sorted(left, key=lambda p: p.command != SHELL):  # whose end is the end of all it holds
                 send(proc, signal.SIGKILL)
             kill()
         else:
-            for proc in left - told:
+            for proc in {p for p in left - told if p.command != SHELL}:
                 send(proc, signal.SIGTERM)
                 send(proc, signal.SIGCONT)
         told |= left

@@ -99,6 +99,7 @@ CHOICE: Mapping[str, str] = {
     "request_changes": "Ask for changes",
     "retry": "Retry",
     "continue": "Continue the conversation",
+    "keep": "Keep this work and go on",
     "raise": "Raise the budget and go on",
 }
 KIND: Mapping[str, str] = {
