@@ -14,7 +14,7 @@ from tests.processes.bad_agents import RESULT, STARTED
 from tests.processes.bad_world import BadWorld, brief, ended, runner_of
 
 GIGABYTE = 10**9
-MEMORY = 96 * 2**20  # bytes a runner may ever hold
+MEMORY = 160 * 2**20  # bytes a runner may ever hold: the longest line twice, and itself
 DISK = 2 * 16 * 2**20 + 65 * 2**20  # stdout.log, stderr.log, events.jsonl
 
 
