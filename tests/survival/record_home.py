@@ -18,7 +18,10 @@ from beadmill.demo.client import RestApi
 from tests.deliver.daemon_world import DaemonWorld, until
 from tests.survival import homes, slow
 
-SOLO: Final = {"council": {"seats": ["scripted/gamma"], "mode": "solo", "interview_questions": 0}, "parallel_tickets": 16}
+SOLO: Final = {
+    "council": {"seats": ["scripted/gamma"], "mode": "solo", "interview_questions": 0},
+    "parallel_tickets": 16,
+}
 OFF: Final = {"interview": "off", "prd": "off", "beads": "off", "setup": "off"}
 QUIET: Final = {**SOLO, "gates": OFF}
 TICKETS: Final[dict[str, dict[str, Any]]] = {  # the kind of the gate at which each waits → what it overrides
