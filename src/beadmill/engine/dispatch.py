@@ -129,10 +129,7 @@ class Dispatcher:
     async def _stop_session(self, token: str, why: str) -> None:
         assert self._watcher is not None
         session = self.sessions.find(token)
-        if session is not None:
-            await session.stop(why)
-        else:
-            await self.sessions.sweep_gone(token)
+        await self._watcher.prove_stopped(token, session, why)
         await self._watcher.book(token, session)
 
     # --- one activation -----------------------------------------------------------------------------------------

@@ -163,6 +163,9 @@ class NamedVisit:
     async def attempts(self) -> Sequence[Attempt]:
         return await self._act.store.read(lambda conn: attempts.listed(conn, self.ref.run))
 
+    async def tools(self) -> Sequence[str]:
+        return await turns.tools(self._act, self._scope)
+
     async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
         author = f"seat:{by}" if isinstance(by, Seat) else str(by)
         known = await self._act.store.read(lambda conn: blobs.same_document(conn, doc, self._act.visit))

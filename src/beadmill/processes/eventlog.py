@@ -16,7 +16,9 @@ from beadmill.redact import Redactor
 
 MOST: Final = 64 * 1024 * 1024  # bytes; behind it only the events that a result needs are written
 LONGEST: Final = 256 * 1024  # characters of one string in an event
-_ALWAYS: Final = frozenset({EventKind.STARTED, EventKind.USAGE, EventKind.ENDED, EventKind.COMMAND_DONE})
+SPARE: Final = 1024 * 1024  # bytes kept for those: an agent can say them without end, too
+_NEEDED: Final = frozenset({EventKind.STARTED, EventKind.USAGE})
+_OURS: Final = frozenset({EventKind.ENDED, EventKind.COMMAND_DONE})
 
 
 class EventLog:
@@ -35,7 +37,7 @@ class EventLog:
     def emit(self, event: AgentEvent) -> None:
         self._heard()
         self._note(event)
-        if self._full and event.kind not in _ALWAYS:
+        if self._full and not self._still(event.kind):
             return
         self._write(event)
         if self._size > self._most and not self._full:
@@ -43,6 +45,10 @@ class EventLog:
             self._write(
                 _now(EventKind.WARNING, message=f"more than {self._most} bytes of events: the rest is left out")
             )
+
+    def _still(self, kind: EventKind) -> bool:
+        """Whether a full log takes it."""
+        return kind in _OURS or (kind in _NEEDED and self._size < self._most + SPARE)
 
     def say(self, kind: EventKind, **data: Json) -> None:
         self.emit(_now(kind, **data))
