@@ -48,7 +48,8 @@ async def still_at_work(world: DaemonWorld) -> FolderSession:
     assert session is not None
     for name in ("started", "owner.json", "events.jsonl", "lock"):
         (session.folder / name).unlink()
-    await world.sessions().attach(session.token, None, None)  # type: ignore[arg-type] - the spec is there: first wins
+    nothing: Any = None  # the folder has its spec, and the first wins
+    await world.sessions().attach(session.token, nothing, nothing)
     await until(lambda: len(session.running()) > 1)
     return session
 
