@@ -27,7 +27,7 @@ from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
 from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
-from beadmill.processes.room import is_full
+from beadmill.processes.room import code_of, write_if_room
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
 LINE_LIMIT: Final = 50 * 1024 * 1024  # a message of the Agent Client Protocol is one line, whatever it carries
@@ -95,18 +95,10 @@ class BoundedFile:
             self._put(self._scrubber.feed(data))
 
     def _put(self, data: bytes) -> None:
-        self._write(data[: self._left])
+        write_if_room(self._file, data[: self._left])
         self._left -= len(data)
         if self._left <= 0:
-            self._write(f"\n[cut after {self._limit} bytes]\n".encode())
-
-    def _write(self, data: bytes) -> None:
-        """A copy for people: on a full disk it has a gap, and the work goes on."""
-        try:
-            os.write(self._file, data)
-        except OSError as error:
-            if not is_full(error):
-                raise
+            write_if_room(self._file, f"\n[cut after {self._limit} bytes]\n".encode())
 
     def close(self) -> None:
         if self._file < 0:
@@ -389,8 +381,7 @@ class Spawner:
         except (OSError, ValueError) as error:
             os.close(out_read)
             os.close(err_read)
-            code = "DISK_FULL" if is_full(error) else "AGENT_MISSING"
-            raise Unavailable(f"{argv[0]} cannot be started: {error}", code=code) from error
+            raise Unavailable(f"{argv[0]} cannot be started: {error}", code=code_of(error, "AGENT_MISSING")) from error
         finally:
             os.close(out_write)
             os.close(err_write)
