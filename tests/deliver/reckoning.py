@@ -96,8 +96,8 @@ def _files(shown: Shown) -> Rows:
     home = shown.place.home
     found = (path.relative_to(home).as_posix() for path in home.rglob("*"))
     own = re.compile(r"logs/|backups/|beadmill\.db-|daemon\.json|sessions/[^/]+/(control|runner\.log)$")
-    lock = re.compile(r"(?<=/\.locks/)[0-9a-f]+")  # named by the path of the repository
-    return Counter((lock.sub("repository", name),) for name in found if not own.match(name))
+    by_path = re.compile(r"(?<=/\.locks/)[0-9a-f]+|(?<=^trust/own-)[0-9a-f]+|(?<=^trust/common-)[0-9a-f]+")
+    return Counter((by_path.sub("…", name),) for name in found if not own.match(name))
 
 
 def _broken(shown: Shown) -> Iterator[str]:
