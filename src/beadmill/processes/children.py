@@ -1,21 +1,15 @@
 """Processes of a session, as the runner sees them: spawn, drain, wait, end. Standard library only.
 
-The runner is a subreaper, so ``Reaper`` alone waits for children, adopted ones included. Pipes are always drained:
-what nobody reads still goes to a bounded file, so a talkative child never blocks on us.
+The runner is a subreaper, so ``Reaper`` alone waits for children, adopted ones included.
 """
 
 from __future__ import annotations
 
-import array
 import asyncio
-import contextlib
-import fcntl
 import os
 import shutil
 import signal
 import subprocess
-import termios
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -27,6 +21,7 @@ from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
 from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
+<<<<<<< HEAD
 from beadmill.processes.outputs import BoundedFile, Tail
 from beadmill.processes.room import is_full
 from beadmill.redact import Redactor, secrets_of
@@ -39,6 +34,13 @@ LINGER_MOST: Final = 3.0  # seconds after the exit for a grandchild that goes on
 _CHUNK: Final = 65_536
 _LINE_COST: Final = 64  # bytes of memory that a line takes beside its own
 _TURN: Final = 256  # lines read before everybody else may have a turn
+=======
+from beadmill.processes.pipes import BoundedFile, Lines, Pipe, Tail
+from beadmill.processes.room import code_of
+from beadmill.redact import Redactor, secrets_of
+
+STDERR_TAIL: Final = 4_096
+>>>>>>> main
 
 
 class Reaper:
@@ -65,6 +67,7 @@ class Reaper:
                 future.set_result(os.waitstatus_to_exitcode(status))
 
 
+<<<<<<< HEAD
 class Pipe:
     """Drains one descriptor into ``sink`` until the other side closes it or it is let go."""
 
@@ -190,6 +193,8 @@ class Lines:
             await self._news.wait()
 
 
+=======
+>>>>>>> main
 class RunningChild:
     """agents.contract.Child."""
 
@@ -337,8 +342,7 @@ class Spawner:
         except (OSError, ValueError) as error:
             os.close(out_read)
             os.close(err_read)
-            code = "DISK_FULL" if is_full(error) else "AGENT_MISSING"
-            raise Unavailable(f"{argv[0]} cannot be started: {error}", code=code) from error
+            raise Unavailable(f"{argv[0]} cannot be started: {error}", code=code_of(error, "AGENT_MISSING")) from error
         finally:
             os.close(out_write)
             os.close(err_write)
