@@ -11,9 +11,9 @@ import asyncio
 import contextlib
 import ctypes
 import fcntl
+import json
 import os
 import resource
-import shutil
 import signal
 import sys
 import time
@@ -38,7 +38,7 @@ from beadmill.domain.ended import (
     Stopped,
     Why,
 )  # fmt: skip
-from beadmill.domain.values import Access, Json, Usage
+from beadmill.domain.values import Json, Usage
 from beadmill.errors import BeadmillError
 from beadmill.processes import control, procs
 from beadmill.processes import folder as files
@@ -49,7 +49,20 @@ from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
-from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Hold, Order, Release, Stop
+from beadmill.processes.places import leave_keyring, place, places, policy_of
+from beadmill.processes.room import room_for, when_there_is_room
+from beadmill.processes.spec import (
+    AgentEvent,
+    AgentTask,
+    Batch,
+    BoxSpec,
+    EventKind,
+    Hold,
+    Order,
+    Policy,
+    Release,
+    Stop,
+)
 from beadmill.processes.wire import decode, decode_work, encode_end
 from beadmill.redact import Redactor, secrets_of
 
@@ -69,10 +82,23 @@ def main() -> None:
         return  # somebody else runs this session, or did
     crashpoints.reach("runner.started")
     _adopt_orphans()
+    leave_keyring()
     spec = files.read_json(Path("spec.json"))
-    files.write_json(Path("owner.json"), _owner(spec["token"]))
+    when_there_is_room(lambda: files.write_json(Path("owner.json"), _owner(spec["token"])))
     crashpoints.reach("runner.owned")
-    asyncio.run(Runner(folder, spec, umask).run())
+    asyncio.run(Runner(folder, spec, umask, _told()).run())
+
+
+def _told() -> tuple[str, ...]:
+    """The daemon's secrets come through the pipe it starts us with: in no file, in no environment. A daemon that died
+    meanwhile has told nothing."""
+    try:
+        said = json.loads(sys.stdin.buffer.read() or b"[]")
+    except (OSError, ValueError):
+        said = []
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    return tuple(map(str, said))
 
 
 def _take_lock() -> bool:
@@ -115,13 +141,14 @@ class Cut:
 
 
 class Runner:
-    def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int) -> None:
+    def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int, known: Sequence[str] = ()) -> None:
+        """``known`` are secrets of the daemon that nothing here may see, only mask."""
         self.folder, self.spec, self.umask = folder, spec, umask
         self.token: str = spec["token"]
         self.mark: str = spec["mark"]
         self.work = decode_work(spec["work"])
         self.box_spec = decode(BoxSpec, spec["box"])
-        self.redactor = Redactor(secrets_of(os.environ))
+        self.redactor = Redactor((*secrets_of(os.environ), *known))
         self.spawner: Spawner | None = None
         self.box: Box | None = None
 
@@ -138,8 +165,9 @@ class Runner:
             for proc in left:
                 self._warn(f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
-        self.log.close()
-        self._say_end({**encode_end(end), "left": [p.pid for p in left], "used": _used()})
+            await room_for(self.log.close)
+            whole = {**encode_end(end), "left": [p.pid for p in left], "used": _used()}
+            await room_for(lambda: self._say_end(whole))
         sys.stderr.flush()
         os._exit(0)
 
@@ -153,7 +181,8 @@ class Runner:
             return await procs.end_all(who)
         self.spawner.name_servers(who())
         reap = self.spawner.reaper.reap
-        return await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+        left = await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+        return left or procs.kill_children(reap)  # who forks and exits all the time was in no scan
 
     def _say_end(self, end: Json) -> None:
         try:
@@ -181,10 +210,13 @@ class Runner:
             return await self._run_batch(self.work)
         return await self._drive(self.work)
 
-    async def _open(self) -> Spawner:
+    async def _open(self, policy: Policy) -> Spawner:
+        """Before the spawner, so that a sandbox may ask a program of its own: from then on every child is reaped here."""
         sandbox = by_path(self.spec["sandbox"])()
-        self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
-        own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
+        places(self.box_spec.workspace)
+        home = self.folder.parent.parent  # sessions lie in the data home
+        self.box = box = await sandbox.open(self.box_spec.workspace, replace(policy, hidden=(*policy.hidden, home)))
+        own, mine = places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
         self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask, warn=self._warn)
         return self.spawner
 
@@ -201,7 +233,7 @@ class Runner:
 
     async def _run_batch(self, batch: Batch) -> Ran:
         ran: list[CommandResult] = []
-        spawner, error = await _plugin(self._open())
+        spawner, error = await _plugin(self._open(replace(self.box_spec.policy, tree=batch.cwd)))
         if spawner is None:
             first = str(batch.specs[0]) if batch.specs else ""
             return Ran((CommandResult(first, None, 0.0, f"cannot start: {error}", cannot_start=True),))
@@ -221,10 +253,10 @@ class Runner:
         return self._stamp(end)
 
     async def _turn(self, task: AgentTask) -> Ended:
-        spawner = await self._open()
         adapter: Mapping[str, Any] = self.spec["adapter"]
         agent = by_path(adapter["path"])(adapter["options"])
-        async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
+        async with place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
+            spawner = await self._open(policy_of(self.box_spec.policy, placed, agent))
             end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
         return self._cut_short() if end is None else end
 
@@ -234,7 +266,7 @@ class Runner:
             if not await self._at_work(task.idle):
                 return self.cut.now("idle")
             self.clock.touch()
-        self.cut.now("budget")
+        return self.cut.now("budget")
 
     async def _at_work(self, idle: timedelta) -> bool:
         """Silent is not idle: a long build says nothing for its time. Looks for a while at what the processes do."""
@@ -329,28 +361,6 @@ def _used() -> Mapping[str, Json]:
     }
 
 
-def _places(workspace: Path) -> Mapping[str, str]:
-    """The workspace's own HOME and TMPDIR, made when they are not there."""
-    for name in ("home", "tmp"):
-        (workspace / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
-
-
-@contextlib.asynccontextmanager
-async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
-    """Without access an agent works in an empty folder that goes with the session."""
-    if task.access is not Access.NONE:
-        yield task
-        return
-    empty = workspace / "tmp" / f"nothing-{os.getpid()}"
-    empty.mkdir(parents=True, exist_ok=True)
-    empty.chmod(0o500)
-    try:
-        yield replace(task, cwd=empty)
-    finally:
-        shutil.rmtree(empty, ignore_errors=True)
-
-
 class IO:
     """agents.contract.SessionIO."""
 
@@ -359,9 +369,10 @@ class IO:
         self._steps_left = task.max_steps or None
         self.token = runner.token
         self.workspace = runner.box_spec.workspace
+        self.boxed = runner.box is not None and runner.box.isolates
 
     async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
     ) -> RunningChild:
         return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,12 +31,14 @@ from beadmill.processes.environment import for_runner, marks
 from beadmill.processes.folder import State
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order, Stop
 from beadmill.processes.wire import decode, encode, encode_end, encode_work
+from beadmill.redact import secrets_of
 
 SOURCE: Final = Path(__file__).resolve().parents[2]
 START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from beadmill.processes.runner import main; main()"
 START_PATIENCE: Final = 20.0  # seconds until `started` must be there
 STOP_PATIENCE: Final = 25.0  # seconds for the runner to unwind the adapter and sweep, before it is killed itself
 _POLL: Final = (0.005, 0.2)  # first and longest pause between two looks, in seconds
+PIPE: Final = 60_000  # bytes that a pipe takes without a reader
 _SLUG: Final = 80
 
 
@@ -126,6 +129,7 @@ class FolderSession:
         """Raises Unavailable naming what still runs when it could not be ended."""
         self._forbid_start()
         if self.live():
+            self.wake()
             await self._ask_to_stop(reason)
         if self.live():
             self._kill_runner()
@@ -211,6 +215,20 @@ class FolderSessions:
             if spec is not None:
                 yield FolderSession(folder, spec["token"])
 
+    def sweep_temporary(self) -> tuple[Path, ...]:
+        """Removes what a killed writer left half-written; it never was the file. For start-up, before any session.
+
+        Only folders without an end are looked into: there are as many others as there ever were sessions.
+        """
+        gone: list[Path] = []
+        for folder in (path for path in self.root.glob("*") if not (path / "end.json").exists()):
+            found = [path for path in folder.glob(".*") if path.name.startswith(files.TEMPORARY)]
+            if found and files.state(folder) is not State.LIVE:
+                gone += found
+        for path in gone:
+            path.unlink(missing_ok=True)
+        return tuple(gone)
+
     async def sweep(self, owned: Collection[str]) -> tuple[str, ...]:
         """Ends what lost sessions left running, and sessions that nobody owns: not among the tokens ``owned``, for
         whoever put the database back to an older state. Returns the tokens of what it ended. For start-up.
@@ -293,6 +311,14 @@ class FolderSessions:
             await pause()
 
 
+def _tell(process: subprocess.Popen[bytes], known: Sequence[str]) -> None:
+    """What the runner must mask though it may not see it; more than a pipe holds at once is left out."""
+    assert process.stdin is not None
+    said = json.dumps(list(known)).encode()
+    with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(said if len(said) < PIPE else b"[]")
+
+
 def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.Popen[bytes]:
     env = for_runner(os.environ, also=tuple(adapter.get("env") or ()))
     flags = ["-I"] if adapter.get("site") else ["-I", "-S"]
@@ -302,13 +328,14 @@ def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.P
             [sys.executable, *flags, "-c", START, str(SOURCE), str(session.folder)],
             cwd=session.folder,
             env={**env, **marks(token=session.token, mark=session.mark)},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
     finally:
         os.close(log)
+    _tell(process, secrets_of(os.environ))
     # The daemon is its parent for as long as both live: somebody has to bury it.
     threading.Thread(target=process.wait, name=f"bury-{process.pid}", daemon=True).start()
     return process
