@@ -58,7 +58,7 @@ class Ground:
         notes = await self.ledger.notes(v.ref.run, bead.id, bead.sha)
         if v.comment.strip():
             notes = (*notes, f"Why the build was started again: {v.comment.strip()}")
-        then = await _escape.before(tree)
+        then = await _escape.before(v, tree)
         return Start(attempt.start_commit, attempt.n, tuple(notes), then.checkout, then.at)
 
     async def clean(self, tree: Tree, commit: str, inputs: tuple[str, ...], why: str) -> str:

@@ -22,7 +22,7 @@ from beadmill.processes.environment import allowed
 from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
 from beadmill.processes.pipes import BoundedFile, Lines, Pipe, Tail
-from beadmill.processes.room import is_full
+from beadmill.processes.room import code_of
 from beadmill.redact import Redactor, secrets_of
 
 STDERR_TAIL: Final = 4_096
@@ -199,8 +199,7 @@ class Spawner:
         except (OSError, ValueError) as error:
             os.close(out_read)
             os.close(err_read)
-            code = "DISK_FULL" if is_full(error) else "AGENT_MISSING"
-            raise Unavailable(f"{argv[0]} cannot be started: {error}", code=code) from error
+            raise Unavailable(f"{argv[0]} cannot be started: {error}", code=code_of(error, "AGENT_MISSING")) from error
         finally:
             os.close(out_write)
             os.close(err_write)

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
-from beadmill.processes.room import is_full
+from beadmill.processes.room import write_if_room
 from beadmill.redact import Redactor, Scrubber
 
 LINE_LIMIT: Final = 50 * 1024 * 1024  # a message of the Agent Client Protocol is one line, whatever it carries
@@ -59,18 +59,10 @@ class BoundedFile:
             self._put(self._scrubber.feed(data))
 
     def _put(self, data: bytes) -> None:
-        self._write(data[: self._left])
+        write_if_room(self._file, data[: self._left])
         self._left -= len(data)
         if self._left <= 0:
-            self._write(f"\n[cut after {self._limit} bytes]\n".encode())
-
-    def _write(self, data: bytes) -> None:
-        """A copy for people: on a full disk it has a gap, and the work goes on."""
-        try:
-            os.write(self._file, data)
-        except OSError as error:
-            if not is_full(error):
-                raise
+            write_if_room(self._file, f"\n[cut after {self._limit} bytes]\n".encode())
 
     def close(self) -> None:
         if self._file < 0:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from beadmill import crashpoints
+from beadmill import crashpoints, redact
 from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
 from beadmill.domain.values import Json
 from beadmill.errors import Conflict, Unavailable
@@ -31,7 +31,6 @@ from beadmill.processes.environment import for_runner, marks
 from beadmill.processes.folder import State
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order, Stop
 from beadmill.processes.wire import decode, encode, encode_end, encode_work
-from beadmill.redact import secrets_of
 
 SOURCE: Final = Path(__file__).resolve().parents[2]
 START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from beadmill.processes.runner import main; main()"
@@ -335,7 +334,7 @@ def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.P
         )
     finally:
         os.close(log)
-    _tell(process, secrets_of(os.environ))
+    _tell(process, redact.known())
     # The daemon is its parent for as long as both live: somebody has to bury it.
     threading.Thread(target=process.wait, name=f"bury-{process.pid}", daemon=True).start()
     return process
