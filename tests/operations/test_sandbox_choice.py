@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from house_for_tests import OWNER
@@ -13,7 +14,7 @@ from beadmill.operations import status, tickets, views
 from beadmill.operations.ports import Ports
 from beadmill.settings import RunSettings
 
-HELLO = {"sop": "hello", "description": "d"}
+HELLO: dict[str, Any] = {"sop": "hello", "description": "d"}
 
 
 async def frozen(ports: Ports, **overrides: object) -> str:

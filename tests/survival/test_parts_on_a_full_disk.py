@@ -12,7 +12,11 @@ import pytest
 
 from beadmill.processes import room
 from beadmill.processes.eventlog import EventLog
+<<<<<<< HEAD
+from beadmill.processes.outputs import BoundedFile
+=======
 from beadmill.processes.pipes import BoundedFile
+>>>>>>> main
 from beadmill.processes.spec import EventKind
 from beadmill.redact import Redactor
 

@@ -21,11 +21,26 @@ from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
 from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
+<<<<<<< HEAD
+from beadmill.processes.outputs import BoundedFile, Tail
+from beadmill.processes.room import is_full
+from beadmill.redact import Redactor, secrets_of
+
+LINE_LIMIT: Final = 50 * 1024 * 1024  # a message of the Agent Client Protocol is one line, whatever it carries
+QUEUE_LIMIT: Final = 16 * 1024 * 1024  # bytes of unread lines before the child has to wait
+STDERR_TAIL: Final = 4_096
+LINGER: Final = 0.5  # seconds of silence after the exit before a pipe held by a grandchild is let go
+LINGER_MOST: Final = 3.0  # seconds after the exit for a grandchild that goes on writing
+_CHUNK: Final = 65_536
+_LINE_COST: Final = 64  # bytes of memory that a line takes beside its own
+_TURN: Final = 256  # lines read before everybody else may have a turn
+=======
 from beadmill.processes.pipes import BoundedFile, Lines, Pipe, Tail
 from beadmill.processes.room import code_of
 from beadmill.redact import Redactor, secrets_of
 
 STDERR_TAIL: Final = 4_096
+>>>>>>> main
 
 
 class Reaper:
@@ -52,6 +67,134 @@ class Reaper:
                 future.set_result(os.waitstatus_to_exitcode(status))
 
 
+<<<<<<< HEAD
+class Pipe:
+    """Drains one descriptor into ``sink`` until the other side closes it or it is let go."""
+
+    def __init__(self, fd: int, sink: Callable[[bytes], None], at_end: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fd, self._sink, self._at_end = fd, sink, at_end
+        self.heard = self._loop.time()
+        self._read = 0
+        self.paused = False
+        self.closed = asyncio.Event()
+        os.set_blocking(fd, False)
+        self._loop.add_reader(fd, self._ready)
+
+    def _ready(self) -> None:
+        try:
+            data = os.read(self._fd, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self.close()
+            return
+        self.heard = self._loop.time()
+        self._read += len(data)
+        self._sink(data)
+
+    def _waiting(self) -> int:
+        """Bytes in the pipe that nobody has read yet."""
+        if self.closed.is_set():
+            return 0
+        count = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, count)
+        return count[0]
+
+    def pause(self) -> None:
+        if not self.paused and not self.closed.is_set():
+            self.paused = True
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        if self.paused and not self.closed.is_set():
+            self.paused = False
+            self.heard = self._loop.time()
+            self._loop.add_reader(self._fd, self._ready)
+
+    def close(self) -> None:
+        if not self.closed.is_set():
+            self.closed.set()
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._at_end()
+
+    async def drained(self) -> None:
+        """After the exit: until the pipe ends, or a grandchild only holds it open without a word.
+
+        One that goes on writing is heard a little longer; what lay in the pipe at the exit is read in any case.
+        """
+        owed, enough = self._read + self._waiting(), self._loop.time() + LINGER_MOST
+        while not self.closed.is_set():
+            now = self._loop.time()
+            silent = now - self.heard
+            if (silent >= LINGER and not self.paused) or (now >= enough and self._read >= owed):
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(LINGER - silent, 0.05)):
+                    await self.closed.wait()
+
+
+class Lines:
+    """Bytes in, lines out; a line over the limit is cut, an unread flood pauses the pipe, a read one starves nobody."""
+
+    def __init__(self) -> None:
+        self.pause: Callable[[], None] = lambda: None
+        self.resume: Callable[[], None] = lambda: None
+        self._lines: deque[bytes] = deque()
+        self._size = 0
+        self._part = bytearray()
+        self._ended = False
+        self._news = asyncio.Event()
+
+    def feed(self, data: bytes) -> None:
+        first, *more = data.split(b"\n")
+        self._grow(first)
+        if more:
+            self._push()
+            rest = more.pop()
+            self._lines.extend(more)  # at once: a flood has millions of them
+            self._size += sum(map(len, more)) + _LINE_COST * len(more)
+            self._grow(rest)
+        if self._size > QUEUE_LIMIT:
+            self.pause()
+
+    def end(self) -> None:
+        if self._part:
+            self._push()
+        self._ended = True
+        self._news.set()
+
+    def _grow(self, piece: bytes) -> None:
+        self._part += piece[: LINE_LIMIT - len(self._part)]
+
+    def _push(self) -> None:
+        line = bytes(self._part)
+        self._part.clear()
+        self._lines.append(line)
+        self._size += len(line) + _LINE_COST
+        self._news.set()
+
+    async def read(self) -> AsyncIterator[bytes]:
+        taken = 0
+        while True:
+            while self._lines:
+                line = self._lines.popleft()
+                self._size -= len(line) + _LINE_COST
+                if self._size < QUEUE_LIMIT // 2:
+                    self.resume()
+                yield line.removesuffix(b"\r")
+                taken += 1
+                if taken % _TURN == 0:
+                    await asyncio.sleep(0)
+            if self._ended:
+                return
+            self._news.clear()
+            await self._news.wait()
+
+
+=======
+>>>>>>> main
 class RunningChild:
     """agents.contract.Child."""
 

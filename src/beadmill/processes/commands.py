@@ -15,10 +15,17 @@ from typing import Final
 from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import CommandResult, Ran
 from beadmill.processes import procs
+<<<<<<< HEAD
+from beadmill.processes.children import Pipe, Spawner, find_program
+from beadmill.processes.environment import allowed
+from beadmill.processes.eventlog import EventLog
+from beadmill.processes.outputs import BoundedFile, Tail
+=======
 from beadmill.processes.children import Spawner, find_program
 from beadmill.processes.environment import allowed
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.pipes import BoundedFile, Pipe, Tail
+>>>>>>> main
 from beadmill.processes.spec import Batch, EventKind
 from beadmill.processes.staying import Stay, staying
 from beadmill.redact import Redactor
