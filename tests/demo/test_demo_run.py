@@ -135,7 +135,7 @@ async def test_a_folder_that_is_not_a_demo_is_never_removed(tmp_path: Path) -> N
 async def test_an_interrupted_demo_goes_on_and_a_new_one_ends_it(tmp_path: Path) -> None:
     place = material.Place(tmp_path / "demo")
     with pytest.raises(asyncio.CancelledError):
-        async with house.opened(place, agent="scripted", keep=False, stay=False, say=lambda _: None):
+        async with house.opened(place, agents=("scripted",), keep=False, stay=False, say=lambda _: None):
             raise asyncio.CancelledError
     assert daemon.find(place.home) is not None
     await house.clear(place)
@@ -145,7 +145,7 @@ async def test_an_interrupted_demo_goes_on_and_a_new_one_ends_it(tmp_path: Path)
 async def test_a_demo_that_fails_stops_its_daemon(tmp_path: Path) -> None:
     place = material.Place(tmp_path / "demo")
     with pytest.raises(Unavailable):
-        async with house.opened(place, agent="scripted", keep=False, stay=False, say=lambda _: None):
+        async with house.opened(place, agents=("scripted",), keep=False, stay=False, say=lambda _: None):
             raise Unavailable("gone")
     assert daemon.find(place.home) is None
 
