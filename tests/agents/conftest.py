@@ -12,7 +12,10 @@ import pytest
 
 from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
+from tests.agents.bench_opencode import opencode, opencode_shared
 from tests.processes.session_world import World
+
+__all__ = ["opencode", "opencode_shared"]
 
 TOOLS = Path(__file__).parents[2] / ".test-tools"
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.
@@ -69,8 +72,14 @@ def codex(world: World, codex_home: Path, model: ModelServer) -> World:
     return world
 
 
-@pytest.fixture(params=["scripted", pytest.param("codex", marks=pytest.mark.codex)])
+@pytest.fixture(
+    params=[
+        "scripted",
+        pytest.param("codex", marks=pytest.mark.codex),
+        pytest.param("opencode", marks=pytest.mark.opencode),
+    ]
+)
 def bench(request: pytest.FixtureRequest, world: World) -> World:
-    if request.param == "codex":
-        request.getfixturevalue("codex")
+    if request.param != "scripted":
+        request.getfixturevalue(request.param)
     return world

@@ -11,7 +11,6 @@ import pytest
 from beadmill.agents import registry
 from beadmill.domain.ended import Ended, Failed, Lapsed, Limited, Replied, Stopped, Why
 from beadmill.domain.values import Access, Json, Usage
-from beadmill.processes.sessions import Adapter
 from beadmill.processes.spec import AgentEvent, EventKind
 from tests.processes.session_world import World, until
 
@@ -147,9 +146,10 @@ async def test_a_missing_executable_is_a_failure_that_says_what_is_missing(bench
     missing: Mapping[str, tuple[Mapping[str, Json], str]] = {
         "scripted": ({}, "the scripted agent has no scenario file"),
         "codex": ({"path": "/nowhere/codex"}, "codex is not installed: '/nowhere/codex' was not found"),
+        "opencode": ({"path": "/nowhere/opencode"}, "opencode is not installed: '/nowhere/opencode' was not found"),
     }
     options, says = missing[bench.agent]
-    bench.adapters[bench.agent] = Adapter(registry.BUILTIN[bench.agent], options)
+    bench.adapters[bench.agent] = registry.adapter(bench.agent, options)
     bench.sessions = bench.open()
     end, _ = await turn(bench)
     assert isinstance(end, Failed)

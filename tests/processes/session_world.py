@@ -35,6 +35,7 @@ class World:
         self.root = home / "sessions"
         self.box = BoxSpec("host", self.workspace)
         self.agent = "scripted"
+        self.servers = self.root  # a server that is shared by tests lies elsewhere
         self.adapters = {
             "scripted": Adapter("beadmill.agents.scripted:ScriptedAgent", {"scenario": str(self.scenario)})
         }
@@ -43,7 +44,9 @@ class World:
 
     def open(self) -> FolderSessions:
         """Another holder of the same folders: what a restarted daemon is."""
-        return FolderSessions(self.root, adapters=self.adapters, sandboxes={"host": HOST})
+        sessions = FolderSessions(self.root, adapters=self.adapters, sandboxes={"host": HOST})
+        sessions.servers = self.servers
+        return sessions
 
     def play(self, *steps: Json) -> None:
         self.play_all([{"steps": list(steps)}])
@@ -89,6 +92,9 @@ class World:
 
     def close(self) -> None:
         """Nothing may be left of any session; a runner needs a moment to exit behind its end.json."""
+        if self.servers == self.root:
+            for server in self.open().live_servers():
+                asyncio.run(server.stop("the test is over"))
         deadline = time.monotonic() + 5
         while left := {p for s in self.open().all() for p in s.running()}:
             if time.monotonic() > deadline:

@@ -13,6 +13,7 @@ from beadmill.processes.sessions import Adapter
 
 BUILTIN: Final[Mapping[str, str]] = {
     "codex": "beadmill.agents.codex:CodexAgent",
+    "opencode": "beadmill.agents.opencode:OpenCodeAgent",
     "scripted": "beadmill.agents.scripted:ScriptedAgent",
 }
 GROUP: Final = "beadmill.agents"  # the entry-point group of plugins
@@ -43,4 +44,5 @@ def adapter(name: str, options: Mapping[str, Json]) -> Adapter:
     agent = load(name, options)
     known = BUILTIN if name in BUILTIN else paths()
     env: tuple[str, ...] = getattr(agent, "env_names", ())
-    return Adapter(known[name], options, env=env, site=name not in BUILTIN)
+    idle: float | None = getattr(agent, "server_idle", None)
+    return Adapter(known[name], options, env=env, site=name not in BUILTIN, server_idle=idle)

@@ -49,7 +49,19 @@ from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
-from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Hold, Order, Release, Stop
+from beadmill.processes.services import Keeper, NotBegun, Use, note_address
+from beadmill.processes.spec import (
+    AgentEvent,
+    AgentTask,
+    Batch,
+    BoxSpec,
+    EventKind,
+    Hold,
+    Order,
+    Release,
+    Service,
+    Stop,
+)
 from beadmill.processes.wire import decode, decode_work, encode_end
 from beadmill.redact import Redactor, secrets_of
 
@@ -103,7 +115,7 @@ def _owner(token: str) -> Json:
 class Cut:
     """Why the work was ended from outside; the first reason stays."""
 
-    reason: str = ""  # stop | budget | idle | steps | terminated
+    reason: str = ""  # stop | budget | idle | steps | terminated | unused
     happened: asyncio.Event = field(default_factory=asyncio.Event)
 
     def now(self, reason: str) -> None:
@@ -158,9 +170,13 @@ class Runner:
             self.spawner.reaper.reap()
 
     async def _work(self) -> Ended | Ran:
-        if isinstance(self.work, Batch):
-            return await self._run_batch(self.work)
-        return await self._drive(self.work)
+        match self.work:
+            case Batch() as batch:
+                return await self._run_batch(batch)
+            case Service() as service:
+                return await self._ended(self._serve(service))
+            case task:
+                return await self._ended(self._turn(task))
 
     async def _open(self) -> Spawner:
         sandbox = by_path(self.spec["sandbox"])()
@@ -192,9 +208,11 @@ class Runner:
 
     # --- an agent
 
-    async def _drive(self, task: AgentTask) -> Ended:
+    async def _ended(self, work: Awaitable[Ended]) -> Ended:
         """Whatever the adapter does, an end comes out of it."""
-        end, error = await _plugin(self._turn(task))
+        end, error = await _plugin(work)
+        if isinstance(error, NotBegun):
+            return Stopped(session=SessionRef(self.token))  # without a time worked: the turn starts over
         if isinstance(error, BeadmillError):
             end = self._failed(_why(error), str(error))
         elif end is None:
@@ -202,12 +220,38 @@ class Runner:
         return self._stamp(end)
 
     async def _turn(self, task: AgentTask) -> Ended:
-        spawner = await self._open()
-        adapter: Mapping[str, Any] = self.spec["adapter"]
-        agent = by_path(adapter["path"])(adapter["options"])
-        async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
-            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
+        spawner, agent = await self._open(), self._agent()
+        async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)), self._using() as use:
+            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed, use)))
         return self._cut_short() if end is None else end
+
+    def _agent(self) -> Any:
+        adapter: Mapping[str, Any] = self.spec["adapter"]
+        return by_path(adapter["path"])(adapter["options"])
+
+    @contextlib.asynccontextmanager
+    async def _using(self) -> AsyncIterator[Use | None]:
+        """The server that the daemon chose for this session, when its agent needs one."""
+        server = files.read_json(self.folder / "server.json")
+        use = None if server is None else Use(Path(server["folder"]), self.token)
+        try:
+            yield use
+        finally:
+            if use is not None:
+                await use.close()
+
+    async def _serve(self, service: Service) -> Ended:
+        """Until it dies, is stopped, or nobody uses it any more."""
+        spawner, agent = await self._open(), self._agent()
+        keeper = Keeper(self.folder, service.idle.total_seconds(), agent.release)
+
+        async def keep() -> None:
+            await keeper.keep()
+            self.cut.now("unused")
+
+        async with _beside(keep()):
+            said = await self._until_cut(agent.serve(service, ServerIO(self, spawner, service)))
+        return self._cut_short() if said is None else self._failed(Why.LOST, said)
 
     async def _watch(self, task: AgentTask) -> None:
         self.clock.touch()
@@ -231,7 +275,7 @@ class Runner:
     def _cut_short(self) -> Ended:
         session = SessionRef(self.token)
         match self.cut.reason:
-            case "stop":
+            case "stop" | "unused":
                 return Stopped(session=session)
             case "terminated":
                 return self._failed(Why.LOST, "the runner was told to terminate by the system", continuable=True)
@@ -324,10 +368,11 @@ async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
 class IO:
     """agents.contract.SessionIO."""
 
-    def __init__(self, runner: Runner, spawner: Spawner, task: AgentTask) -> None:
+    def __init__(self, runner: Runner, spawner: Spawner, task: AgentTask, use: Use | None) -> None:
         self._runner, self._spawner, self._cwd = runner, spawner, task.cwd
         self._steps_left = task.max_steps or None
-        self.token = runner.token
+        self.use = use
+        self.token, self.mark = runner.token, runner.mark
         self.workspace = runner.box_spec.workspace
 
     async def spawn(
@@ -345,3 +390,18 @@ class IO:
     async def orders(self) -> AsyncIterator[Order]:
         while True:
             yield await self._runner.orders.get()
+
+
+class ServerIO:
+    """agents.contract.ServerIO."""
+
+    def __init__(self, runner: Runner, spawner: Spawner, service: Service) -> None:
+        self._runner, self._spawner, self._cwd = runner, spawner, service.cwd
+        self.workspace = runner.box_spec.workspace
+
+    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> RunningChild:
+        return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=b"")
+
+    def listens(self, address: Json) -> None:
+        note_address(self._runner.folder, address)
+        self._runner.log.say(EventKind.STARTED)

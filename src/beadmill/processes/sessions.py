@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -23,11 +24,11 @@ from beadmill import crashpoints
 from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
 from beadmill.domain.values import Json
 from beadmill.errors import Conflict, Unavailable
-from beadmill.processes import control, procs
+from beadmill.processes import control, procs, services
 from beadmill.processes import folder as files
 from beadmill.processes.environment import for_runner, marks
 from beadmill.processes.folder import State
-from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order, Stop
+from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order, Service, Stop
 from beadmill.processes.wire import decode, encode, encode_end, encode_work
 
 SOURCE: Final = Path(__file__).resolve().parents[2]
@@ -36,17 +37,20 @@ START_PATIENCE: Final = 20.0  # seconds until `started` must be there
 STOP_PATIENCE: Final = 25.0  # seconds for the runner to unwind the adapter and sweep, before it is killed itself
 _POLL: Final = (0.005, 0.2)  # first and longest pause between two looks, in seconds
 _SLUG: Final = 80
+_SERVERS: Final = "server"  # the part of a token that tells a server's session
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
     """Where the runner finds an agent. ``env`` names variables of the daemon that it may see (a provider's key);
-    ``site`` lets it import installed packages, for plugins that are more than standard library."""
+    ``site`` lets it import installed packages, for plugins that are more than standard library. ``server_idle`` is how
+    many seconds the agent's server outlives its last session; None = it has none."""
 
     path: str
     options: Mapping[str, Json] = field(default_factory=dict)
     env: tuple[str, ...] = ()
     site: bool = False
+    server_idle: float | None = None
 
 
 class _Pause:
@@ -115,6 +119,7 @@ class FolderSession:
             await self._ask_to_stop(reason)
         if self.live():
             self._kill_runner()
+        await self._let_go(reason)
         left = await procs.end_all(self.running)
         if left or self.live():
             names = ", ".join(f"{p.pid} ({p.command})" for p in left) or "its runner"
@@ -146,6 +151,15 @@ class FolderSession:
         except (TimeoutError, Unavailable):
             return
 
+    async def _let_go(self, reason: str) -> None:
+        """What it left running on a server is ended there; a server that cannot goes as a whole."""
+        chosen = files.read_json(self.folder / "server.json")
+        if chosen is None:
+            return
+        server = Path(chosen["folder"])
+        if not await services.let_go(server, self.token):
+            await FolderSession(server, (files.read_json(server / "spec.json") or {}).get("token", "")).stop(reason)
+
     def _kill_runner(self) -> None:
         owner = files.read_json(self.folder / "owner.json")
         if owner is None or owner["boot"] != procs.boot_id():
@@ -173,10 +187,10 @@ class FolderSessions:
 
     def __init__(self, root: Path, *, adapters: Mapping[str, Adapter], sandboxes: Mapping[str, str]) -> None:
         self.root, self.adapters, self.sandboxes = root, adapters, sandboxes
+        self.servers = root  # where the sessions of servers lie
 
     def folder(self, token: str) -> Path:
-        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", token).strip("-.")[:_SLUG]
-        return self.root / f"{slug}-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+        return self.root / _folder_name(token)
 
     def find(self, token: str) -> FolderSession | None:
         folder = self.folder(token)
@@ -185,6 +199,17 @@ class FolderSessions:
     def all(self) -> Iterator[FolderSession]:
         """Every session with a readable spec."""
         yield from self._read(sorted(path.parent for path in self.root.glob("*/spec.json")))
+
+    def live_servers(self) -> list[FolderSession]:
+        """The servers that run now."""
+        found = self.servers.glob(f"*{_SERVERS}-*/lock")
+        return [s for s in self._read(sorted(path.parent for path in found)) if s.live() and _is_server(s.token)]
+
+    async def close_servers(self, run: str, why: str) -> None:
+        """Ends every server of the run. Raises Unavailable when one could not be ended."""
+        for server in self.live_servers():
+            if server.token.startswith(f"{run}/{_SERVERS}/"):
+                await server.stop(why)
 
     def _lost(self) -> list[FolderSession]:
         """Folders that have an end are passed by unread: there are as many as there ever were sessions."""
@@ -221,6 +246,7 @@ class FolderSessions:
         spec = self._prepare(session, work, box)
         match files.state(session.folder):
             case State.NEW:
+                await self._choose_server(session, work, box)
                 await self._start(session, spec)
             case State.LOST:
                 await session.stop("its runner is gone")
@@ -228,12 +254,43 @@ class FolderSessions:
                 pass
         return session
 
-    def _prepare(self, session: FolderSession, work: AgentTask | Batch, box: BoxSpec) -> Mapping[str, Json]:
+    async def _choose_server(self, session: FolderSession, work: AgentTask | Batch | Service, box: BoxSpec) -> None:
+        """Starts the server that an agent needs, or finds it: one per run, workspace, access and settings."""
+        if not isinstance(work, AgentTask):
+            return
+        adapter = self.adapters[work.seat.agent]
+        if adapter.server_idle is None:
+            return
+        service = Service(work.seat.agent, work.access, box.workspace, timedelta(seconds=adapter.server_idle))
+        same = json.dumps([encode(adapter), encode(box)], sort_keys=True)
+        run = session.token.partition("/")[0] if "/" in session.token else ""
+        name = f"{service.agent}-{service.access}-{hashlib.sha256(same.encode()).hexdigest()[:8]}"
+        folder = await self._server(f"{run}/{_SERVERS}/{name}", service, box)
+        files.write_json(session.folder / "server.json", {"folder": str(folder)})
+
+    async def _server(self, name: str, service: Service, box: BoxSpec) -> Path:
+        """The one that serves now, or the next. Raises Unavailable as ``attach`` does."""
+        for n in itertools.count(1):
+            token = f"{name}/{n}"
+            server = FolderSession(self.servers / _folder_name(token), token)
+            match files.state(server.folder):
+                case State.NEW:
+                    await self._start(server, self._prepare(server, service, box))
+                    return server.folder
+                case State.LIVE:
+                    return server.folder
+                case State.LOST:
+                    await server.stop("its runner is gone")
+                case State.ENDED:
+                    pass
+        raise AssertionError
+
+    def _prepare(self, session: FolderSession, work: AgentTask | Batch | Service, box: BoxSpec) -> Mapping[str, Json]:
         """The first spec of a token wins: later calls attach to it."""
         path = session.folder / "spec.json"
         spec: Mapping[str, Json] | None = files.read_json(path)
         if spec is None:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            session.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             session.folder.mkdir(mode=0o700, exist_ok=True)
             files.write_json(path, self._spec(session.token, work, box), replace=False)
             spec = files.read_json(path)
@@ -242,14 +299,15 @@ class FolderSessions:
             raise Conflict(f"{session.folder} is not the folder of session {session.token}", code="SESSION_FOLDER")
         return spec
 
-    def _spec(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> Json:
+    def _spec(self, token: str, work: AgentTask | Batch | Service, box: BoxSpec) -> Json:
         if box.sandbox not in self.sandboxes:
             raise Unavailable(f"there is no sandbox {box.sandbox!r}", code="NO_SANDBOX")
         adapter = None
-        if isinstance(work, AgentTask):
-            adapter = self.adapters.get(work.seat.agent)
+        if not isinstance(work, Batch):
+            agent = work.agent if isinstance(work, Service) else work.seat.agent
+            adapter = self.adapters.get(agent)
             if adapter is None:
-                raise Unavailable(f"there is no agent {work.seat.agent!r}", code="NO_AGENT")
+                raise Unavailable(f"there is no agent {agent!r}", code="NO_AGENT")
         return {
             "token": token,
             "mark": secrets.token_hex(16),
@@ -276,6 +334,15 @@ class FolderSessions:
                     kept="the session can be started again",
                 )
             await pause()
+
+
+def _folder_name(token: str) -> str:
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", token).strip("-.")[:_SLUG]
+    return f"{slug}-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+
+
+def _is_server(token: str) -> bool:
+    return token.partition("/")[2].startswith(f"{_SERVERS}/")
 
 
 def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.Popen[bytes]:
