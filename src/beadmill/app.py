@@ -19,17 +19,21 @@ from beadmill.domain.sop import Graph
 from beadmill.domain.values import Json, Seat
 from beadmill.engine.dispatch import Dispatcher
 from beadmill.engine.port import Node, Work
+from beadmill.engine.prices import Prices
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
+from beadmill.processes import procs
 from beadmill.processes.box import Sandbox
+from beadmill.processes.contract import Servers
 from beadmill.processes.loading import by_path
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
 from beadmill.store.db import Store
+from beadmill.store.journal import sessions as journal
 from beadmill.store.ledger import Changes, Facts, Ledger
 from beadmill.store.mirror import Mirror
 from beadmill.workspaces.worktrees import Worktrees
@@ -41,9 +45,10 @@ SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:Host
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The registered agents with their options from the settings."""
+    """The registered agents with their options from the settings. ``folder``: where installed ones lie, by name."""
 
-    options: Mapping[str, dict[str, Json]]
+    settings: Mapping[str, dict[str, Json]]
+    folder: Path
 
     def names(self) -> Sequence[str]:
         return sorted(registry.paths())
@@ -52,18 +57,22 @@ class Catalog:
         """Raises NotFound."""
         if name not in registry.paths():
             raise NotFound(f"There is no agent {name!r}", code="NO_AGENT", next="beadmill agent list")
-        return registry.load(name, self.options.get(name, {}))
+        return registry.load(name, self.options(name))
+
+    def options(self, name: str) -> dict[str, Json]:
+        return {"prefix": str(self.folder / name), **self.settings.get(name, {})}
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: registry.adapter(name, self.options.get(name, {})) for name in registry.paths()}
+        return {name: registry.adapter(name, self.options(name)) for name in registry.paths()}
 
 
 class EngineThread:
     """The engine on its own thread and loop, so that a busy page never delays a run, nor the other way round."""
 
-    def __init__(self, sessions: FolderSessions, *services: Callable[[], Awaitable[None]]) -> None:
-        self._sessions, self._services = sessions, services
+    def __init__(self, recover: Callable[[], Awaitable[None]], *services: Callable[[], Awaitable[None]]) -> None:
+        """``recover`` is done before any service starts."""
+        self._recover, self._services = recover, services
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._task: asyncio.Task[None] | None = None
@@ -88,10 +97,7 @@ class EngineThread:
             loop.close()
 
     async def _serve(self) -> None:
-        try:
-            await self._sessions.sweep_lost()
-        except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
-            log.exception("not every lost session could be ended")
+        await self._recover()
         async with asyncio.TaskGroup() as group:
             for service in self._services:
                 group.create_task(_forever(service))
@@ -124,6 +130,7 @@ class House:
 
     def open(self) -> None:
         """Checks and migrates the store, starts the engine. Raises Unavailable."""
+        procs.require()
         self.store.check()
         self.store.migrate(self.settings.home / "backups")
         self.engine.start()
@@ -137,16 +144,29 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
-    catalog = Catalog(settings.agents)
+    catalog = Catalog(settings.agents, settings.home / "agents")
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
     trees = Worktrees()
-    nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
-    engine = Dispatcher(store, sessions, nodes, graph_of, worker=f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
-    ports = Ports(
-        settings, store, engine, sessions, catalog, kind_specs(node.spec for node in nodes.values()), trees=trees
-    )
+    nodes = {**build_nodes(settings, store, catalog, trees, sessions.servers), **(more or {})}
+    prices = Prices(settings.prices)
+    worker = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices)
+    kinds = kind_specs(node.spec for node in nodes.values())
+    ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices)
+    recover = functools.partial(sweep, store, sessions)
     services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
-    return House(settings, store, ports, EngineThread(sessions, *services))
+    return House(settings, store, ports, EngineThread(recover, *services))
+
+
+async def sweep(store: Store, sessions: FolderSessions) -> None:
+    """Nothing runs on that nobody waits for: lost sessions, and those of no open row."""
+    try:
+        swept = await sessions.sweep(set(await store.read(journal.open_tokens)))
+    except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
+        log.exception("not every session could be ended")
+    else:
+        if swept:
+            log.warning("sessions were ended that were lost or that nobody owned: %s", ", ".join(swept))
 
 
 @functools.lru_cache(maxsize=64)
@@ -155,7 +175,9 @@ def graph_of(body: str) -> Graph:
     return load(body, name="run").graph
 
 
-def build_nodes(settings: Settings, store: Store, catalog: Catalog, trees: Worktrees) -> dict[str, Node]:
+def build_nodes(
+    settings: Settings, store: Store, catalog: Catalog, trees: Worktrees, servers: Servers
+) -> dict[str, Node]:
     """Every node kind by name."""
     from beadmill.nodes.beads import BeadsNode
     from beadmill.nodes.build import BuildNode
@@ -185,7 +207,7 @@ def build_nodes(settings: Settings, store: Store, catalog: Catalog, trees: Workt
         VerifyNode(trees=trees, ledger=ledger, briefs=briefs),
         IntegrateNode(trees=trees, ledger=ledger, briefs=briefs),
         PullRequestNode(trees=trees, briefs=briefs, forge=forge_of, changes=Changes(store), facts=facts),
-        CleanupNode(trees=trees),
+        CleanupNode(trees=trees, servers=servers),
         ScriptNode(trees=trees, ledger=ledger),
         GateNode(),
     ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 MASK: Final = "[redacted]"
+_ODD: Final = re.compile("[\0\ud800-\udfff]")
 HOLD: Final = 65_536  # bytes of an unfinished line kept back before it is scrubbed in pieces
 OVERLAP: Final = 4_096  # what a piece leaves behind, so that no key is cut in two
 
@@ -52,11 +53,7 @@ def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
 
 def clean(text: str) -> str:
     """Text that every store accepts: NUL and lone surrogates become U+FFFD."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if _odd(text) else text
-
-
-def _odd(text: str) -> bool:
-    return "\0" in text or (not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text))
+    return text if text.isascii() and "\0" not in text else _ODD.sub("\ufffd", text)
 
 
 class Redactor:

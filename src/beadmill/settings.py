@@ -82,6 +82,14 @@ class BudgetSettings(_Group):
     minutes: float | None = Field(default=None, gt=0)
 
 
+class PriceSettings(_Group):
+    """US dollars per million tokens. ``cached`` unset = as ``input``."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+
+
 class QuestionSettings(_Group):
     enabled: bool = True
     window_s: int = Field(default=300, ge=60, le=3600)
@@ -147,6 +155,7 @@ class Settings(BaseSettings):
     workspaces: Path | None = None  # None = <home>/workspaces
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"  # SQLite; NORMAL may lose the last commits at power loss
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict)  # per agent: path, env, options
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)  # by model or pattern: before all other prices
     defaults: RunSettings = RunSettings()
 
     @classmethod

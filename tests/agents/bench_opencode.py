@@ -76,7 +76,7 @@ def opencode_shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared
     with shared.model:
         (shared.config / "opencode.json").write_text(json.dumps(configuration(shared.model.url)))
         yield shared
-        for server in shared.sessions().live_servers():
+        for server in shared.sessions().servers.live():
             asyncio.run(server.stop("the tests are over"))
 
 

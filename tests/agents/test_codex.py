@@ -91,8 +91,8 @@ async def test_a_codex_that_anybody_may_replace_is_refused(tmp_path: Path) -> No
 
 async def test_an_install_without_npm_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unavailable, match="npm install --global @openai/codex: npm cannot be started"):
-        await CodexAgent({}).install()
+    with pytest.raises(Unavailable, match=r"npm install --global --prefix /.+ @openai/codex: npm cannot be started"):
+        await CodexAgent({"prefix": str(tmp_path / "codex")}).install()
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def bead(state: str, attempts: int) -> dict[str, Any]:
 def seen(status: str, *beads: Mapping[str, Any]) -> Look:
     total = {"done": sum(b["state"] == "done" for b in beads), "total": len(beads)}
     nodes = [{"id": "build", "state": "parked", "visits": 2}, {"id": "verify", "state": "waiting", "visits": 0}]
-    spend = {"tokens": 1200, "cost_usd": None, "agent_seconds": 3.4}
+    spend = {"tokens": 1200, "cost_usd": None, "unpriced": 2, "agent_seconds": 3.4}
     run = {"id": "D-1-r1", "beads": total, "gates": [], "nodes": nodes, "spend": spend}
     return Look({"key": "D-1", "status": status, "state": "active", "current": run}, beads)
 
@@ -135,5 +135,5 @@ def test_the_live_view_shows_nodes_beads_spending_and_lines() -> None:
         screen.say("hello")
         screen.update(seen("coding", bead("in_progress", 2)))
     shown = out.getvalue()
-    wanted = ["… build ×2", "· verify", "…  a  Do a  try 2", "1,200 tokens, unpriced, 3 s of agent time", "hello"]
+    wanted = ["… build ×2", "· verify", "…  a  Do a  try 2", "1,200 tokens, 2 unpriced turns, 3 s of agent time", "hello"]
     assert [text for text in wanted if text not in shown] == []

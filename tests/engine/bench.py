@@ -52,6 +52,12 @@ class ManualSession:
     def live(self) -> bool:
         return self.end is None
 
+    def left(self) -> bool:
+        return False
+
+    def wake(self) -> bool:
+        return False
+
     async def wait(self) -> Ended | Ran | Lost:
         raise AssertionError("the engine never waits on a session")
 
@@ -60,10 +66,21 @@ class ManualSession:
             self.end = Stopped(session=SessionRef(self.token), worked=timedelta(seconds=1))
 
 
+class NoServers:
+    """What sessions by hand have of servers."""
+
+    def runs(self) -> set[str]:
+        return set()
+
+    async def close(self, run: str, why: str) -> None:
+        return
+
+
 class ManualSessions:
     """Sessions by hand: ``started`` lists tokens in order; ``reply`` ends one."""
 
     def __init__(self) -> None:
+        self.servers = NoServers()
         self.by_token: dict[str, ManualSession] = {}
 
     @property
@@ -79,6 +96,9 @@ class ManualSessions:
 
     def find(self, token: str) -> ManualSession | None:
         return self.by_token.get(token)
+
+    async def sweep_gone(self, token: str) -> None:
+        assert token not in self.by_token
 
     def one(self, part: str) -> ManualSession:
         (found,) = [s for t, s in self.by_token.items() if part in t and s.end is None]

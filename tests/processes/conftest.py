@@ -5,11 +5,29 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes.bad_world import START, BadWorld
 from tests.processes.session_world import World
+from tests.processes.shared_world import SharedWorld
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BadWorld]:
+    monkeypatch.setattr("beadmill.processes.sessions.START", START)
+    made = BadWorld(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedWorld]:
+    monkeypatch.setattr("beadmill.processes.sessions.START", START)
+    made = SharedWorld(tmp_path)
     yield made
     made.close()

@@ -45,7 +45,7 @@ class World:
     def open(self) -> FolderSessions:
         """Another holder of the same folders: what a restarted daemon is."""
         sessions = FolderSessions(self.root, adapters=self.adapters, sandboxes={"host": HOST})
-        sessions.servers = self.servers
+        sessions.servers.root = self.servers
         return sessions
 
     def play(self, *steps: Json) -> None:
@@ -93,7 +93,7 @@ class World:
     def close(self) -> None:
         """Nothing may be left of any session; a runner needs a moment to exit behind its end.json."""
         if self.servers == self.root:
-            for server in self.open().live_servers():
+            for server in self.open().servers.live():
                 asyncio.run(server.stop("the test is over"))
         deadline = time.monotonic() + 5
         while left := {p for s in self.open().all() for p in s.running()}:

@@ -21,7 +21,8 @@ from beadmill.domain.values import Access, Seat
 from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.folder import lock, read_json
-from beadmill.processes.sessions import SOURCE, Adapter, FolderSession
+from beadmill.processes.session import FolderSession
+from beadmill.processes.sessions import SOURCE, Adapter
 from beadmill.processes.spec import EventKind, Hold, Policy, Release, Stop
 from tests.processes import attach_once
 from tests.processes.session_world import World, until
@@ -132,7 +133,7 @@ async def test_start_up_sweeps_lost_sessions_and_leaves_living_ones_alone(world:
     await until(lambda: (world.tree / "a").exists() and (world.tree / "b").exists())
     os.kill(read_json(lost.folder / "owner.json")["pid"], signal.SIGKILL)
     await lost.wait()
-    assert await world.open().sweep_lost() == ("lost",)
+    assert await world.open().sweep({"lost", "living"}) == ("lost",)
     assert world.running("lost") == set()
     assert living.live()
     await living.stop("test ends")
@@ -348,9 +349,10 @@ async def test_a_session_that_cannot_be_proven_stopped_names_who_runs(
     monkeypatch.setattr("beadmill.processes.procs.send", lambda *_: None)
     os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGKILL)
     await session.wait()
-    with pytest.raises(Unavailable, match=r"session t is not stopped: .*\(sh\)") as alive:
+    with pytest.raises(Unavailable, match=r"session t is not stopped: still running .*\(sh\)") as alive:
         await session.stop("canceled")
-    assert set(alive.value.details["pids"]) == {p.pid for p in world.running("t")}
+    named = {(p["session"], p["pid"], p["command"]) for p in alive.value.details["processes"]}
+    assert named == {("t", p.pid, p.command) for p in world.running("t")}
     monkeypatch.undo()
     await session.stop("again")
 

@@ -38,9 +38,8 @@ class Client:
 
     async def call(self, method: str, path: str, body: Json = None, *, patience: float = 30.0) -> tuple[int, Json]:
         """Status and body; None for an empty one, text when it is not JSON."""
-        async with _deadline(patience):
-            async with self._asked(method, path, body) as (reader, status, headers):
-                return status, _json(await _whole(reader, headers))
+        async with _deadline(patience), self._asked(method, path, body) as (reader, status, headers):
+            return status, _json(await _whole(reader, headers))
 
     async def events(self, path: str, *, silence: float) -> AsyncIterator[Json]:
         """Server-sent events until the connection ends; raises Slow when even the heartbeat stays out."""

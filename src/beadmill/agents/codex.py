@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from beadmill.agents import _strict
+from beadmill.agents import _install, _strict
 from beadmill.agents._lines import follow
 from beadmill.agents.codex_stream import CodexStream, Totals
 from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
@@ -28,22 +28,23 @@ from beadmill.processes.spec import AgentTask
 from beadmill.processes.wire import encode
 
 PACKAGE: Final = "@openai/codex"
-INSTALL: Final = ("npm", "install", "--global", PACKAGE)
-INSTALL_PATIENCE: Final = 600.0  # seconds
 EFFORTS: Final = ("minimal", "low", "medium", "high", "xhigh")
 KEYS: Final = ("OPENAI_API_KEY", "CODEX_API_KEY")
-_VENDOR: Final = ("vendor/*/bin/codex", "vendor/*/codex/codex")
+_LAYOUTS: Final = tuple(
+    f"@openai/codex{more}/vendor/*/{place}/codex" for more in ("-*", "") for place in ("bin", "codex")
+)
 
 
 class CodexAgent:
-    """Options: ``path`` of the executable · ``codex_home`` (default CODEX_HOME, ~/.codex) · ``env`` {NAME: value} ·
+    """Options: ``path`` of the executable · ``prefix`` where install puts it · ``codex_home`` (default CODEX_HOME, ~/.codex) · ``env`` {NAME: value} ·
     ``bypass_sandbox`` true = Codex's own sandbox is off, for use inside one of ours."""
 
     name = "codex"
     can = Capabilities(schema=True, resume=True, efforts=EFFORTS)
 
     def __init__(self, options: Mapping[str, Json]) -> None:
-        self._path = str(options.get("path") or "codex")
+        self._path = str(options.get("path") or "")
+        self._prefix = _install.prefix(options, self.name)
         home = options.get("codex_home") or os.environ.get("CODEX_HOME") or "~/.codex"
         self.home = Path(str(home)).expanduser()
         self._env: Mapping[str, str] = options.get("env") or {}
@@ -68,24 +69,13 @@ class CodexAgent:
         code, out, err = await executables.ask([str(program), "--version"], env=self._environment())
         version = out.strip().rpartition(" ")[2]
         note = "" if code == 0 else f"codex --version failed: {err.strip()[-200:]}"
-        return Installed(program, version, signed_in=self._signed_in(), note=note)
+        return Installed(program, version, signed_in=self._signed_in(), note=note, sign_in=self._how())
 
     async def install(self, say: Say = quiet) -> Installed:
-        command = " ".join(INSTALL)
-        say(command)
-        try:
-            code, _, err = await executables.ask(
-                INSTALL, env=allowed(os.environ, also=("HOME",)), patience=INSTALL_PATIENCE
-            )
-        except Unavailable as error:
-            raise Unavailable(
-                f"{command}: {error.message}", code="AGENT_INSTALL", next="install Node.js first"
-            ) from error
-        if code != 0:
-            raise Unavailable(f"{command} failed with {code}: {err.strip()[-500:]}", code="AGENT_INSTALL")
+        await _install.npm(PACKAGE, self._prefix, say=say)
         found = await self.detect()
         if found is None:
-            raise Unavailable(f"{command} went well, yet there is no codex on the PATH", code="AGENT_INSTALL")
+            raise _install.not_found(PACKAGE, self._prefix)
         return found
 
     async def models(self) -> Sequence[Model]:
@@ -97,7 +87,10 @@ class CodexAgent:
         return [*([Model(configured)] if configured and configured not in known else []), *found]
 
     def _program(self) -> Path | None:
-        found = executables.find(self._path, path=self._environment().get("PATH"))
+        path = self._environment().get("PATH")
+        found = (
+            executables.find(self._path, path=path) if self._path else _install.find("codex", self._prefix, path=path)
+        )
         return None if found is None else native(found)
 
     def _config(self) -> Mapping[str, Json]:
@@ -121,21 +114,30 @@ class CodexAgent:
             return not key or bool(env.get(key))
         return (self.home / "auth.json").exists() or any(env.get(name) for name in KEYS)
 
+    def _how(self) -> str:
+        own = self._provider_key()
+        return (
+            f"set {own} where the daemon starts"
+            if own
+            else "codex login, or set OPENAI_API_KEY where the daemon starts"
+        )
+
     # --- one turn
 
     async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
         program = self._program()
         if program is None:
             raise Unavailable(
-                f"codex is not installed: {self._path!r} was not found",
+                f"codex is not installed: {self._path or 'codex'!r} was not found",
                 code="AGENT_MISSING",
-                next=f"run: {' '.join(INSTALL)}",
+                next="run: beadmill agent install codex",
             )
         executables.require_trusted(program, os.environ)
         resumed = task.resume.conversation if task.resume is not None else ""
         schema, file = self._schema(task, io)
         argv = [str(program), "exec", *(("resume", resumed) if resumed else ()), *self._flags(task, resumed, file), "-"]
-        stream = CodexStream(io.token, before=_totals(io, resumed), schema=schema)
+        model = task.seat.model or str(self._config().get("model") or "")
+        stream = CodexStream(io.token, before=_totals(io, resumed), schema=schema, model=model)
         env = {k: v for k, v in self._environment().items() if k not in ("HOME", "TMPDIR")}
         child = await io.spawn(argv, env=env, cwd=task.cwd, stdin=task.brief.text.encode())
         end = await follow(child, stream, io)
@@ -196,13 +198,7 @@ def _model(row: Mapping[str, Json]) -> Model:
 
 def native(program: Path) -> Path:
     """The binary behind npm's node script, whatever the layout; the program itself when it is no script."""
-    with program.open("rb") as file:
-        if file.read(2) != b"#!":
-            return program
-    package = program.parent.parent  # …/@openai/codex/bin/codex.js
-    places = (package, *package.parent.glob("codex-*"), *package.glob("node_modules/@openai/codex-*"))
-    found = [binary for place in places for layout in _VENDOR for binary in place.glob(layout)]
-    return min(found).resolve() if found else program
+    return _install.native(program, _LAYOUTS)
 
 
 def _totals_file(io: SessionIO, thread: str) -> Path:

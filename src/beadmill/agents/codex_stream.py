@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -111,12 +111,13 @@ def until(message: str, now: datetime) -> datetime | None:
 
 
 class CodexStream:
-    """``schema`` is the one the caller wants, ``before`` the thread's totals when the turn began."""
+    """``schema`` is the one the caller wants, ``before`` the thread's totals when the turn began, ``model`` what Codex
+    was told to use: it does not say it itself."""
 
-    def __init__(self, session: str, *, before: Totals | None = None, schema: Json = None) -> None:
+    def __init__(self, session: str, *, before: Totals | None = None, schema: Json = None, model: str = "") -> None:
         self._session = session
         self._before = before or Totals()
-        self._schema = schema
+        self._schema, self._model = schema, model
         self.thread = ""
         self.totals: Totals | None = None
         self._usage = Usage()
@@ -131,6 +132,10 @@ class CodexStream:
             "turn.failed": self._turn_failed,
             "error": self._warned,
         }
+
+    @property
+    def done(self) -> bool:
+        return self.totals is not None or self._failed
 
     def feed(self, line: bytes) -> list[AgentEvent]:
         data = parse(line)
@@ -190,10 +195,9 @@ class CodexStream:
 
     def _completed(self, data: Mapping[str, Json]) -> list[AgentEvent]:
         self.totals = Totals.read(data.get("usage") or {})
-        self._usage = used = self.totals.since(self._before)
-        return [
-            event(EventKind.USAGE, input=used.input, cached=used.cached, output=used.output, reasoning=used.reasoning)
-        ]
+        self._usage = used = replace(self.totals.since(self._before), model=self._model)
+        parts = {"input": used.input, "cached": used.cached, "output": used.output, "reasoning": used.reasoning}
+        return [event(EventKind.USAGE, **parts, model=self._model)]
 
     def _turn_failed(self, data: Mapping[str, Json]) -> list[AgentEvent]:
         self._failed = True

@@ -31,6 +31,7 @@ class Installed:
     version: str
     signed_in: bool | None = None  # None = cannot tell without asking the provider
     note: str = ""
+    sign_in: str = ""  # what a person does to sign in: a command, or the variables that hold a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,10 @@ class Agent(Protocol):
         ...
 
     async def install(self, say: Say = quiet) -> Installed:
-        """``say`` hears each line of the installer. Raises Unavailable with the exact command that failed."""
+        """``say`` gets progress as it comes, line by line; a cancel ends what was started.
+
+        Raises Unavailable with the exact command that failed, its last lines in ``details["tail"]`` and a remedy.
+        """
         ...
 
     async def models(self) -> Sequence[Model]: ...
@@ -117,7 +121,7 @@ class ServerIO(Protocol):
 
     workspace: Path
 
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> Child:
+    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Child:
         """As SessionIO.spawn."""
         ...
 

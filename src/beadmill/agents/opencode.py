@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from beadmill.agents import opencode_home
+from beadmill.agents import _install, opencode_home
 from beadmill.agents._http import Client, Gone, Slow
 from beadmill.agents.contract import Capabilities, Installed, Model, Say, ServerIO, SessionIO, quiet
-from beadmill.agents.opencode_home import PASSWORD, Home
+from beadmill.agents.opencode_home import Home
 from beadmill.agents.opencode_turn import Odd, Server, Turn
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Json
@@ -29,8 +29,9 @@ from beadmill.processes.folder import read_json
 from beadmill.processes.spec import AgentTask, Service
 
 PACKAGE: Final = "opencode-ai"
-INSTALL: Final = ("npm", "install", "--global", PACKAGE)
-INSTALL_PATIENCE: Final = 600.0  # seconds
+_NEW: Final = ("opencode-*-x64/bin/opencode", "opencode-*64/bin/opencode", "opencode-*/bin/opencode")
+_OLD: Final = ("opencode-*-baseline/bin/opencode", *_NEW)
+SIGN_IN: Final = "opencode auth login, or set a provider's key (ANTHROPIC_API_KEY, …) where the daemon starts"
 LISTENING: Final = re.compile(rb"opencode server listening on (http://\S+)")
 KEYS: Final = (
     "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GROQ_API_KEY",
@@ -40,7 +41,7 @@ _NAMED = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class OpenCodeAgent:
-    """Options: ``path`` of the executable · ``config_home`` (folder of opencode.json, default ~/.config/opencode) ·
+    """Options: ``path`` of the executable · ``prefix`` where install puts it · ``config_home`` (folder of opencode.json, default ~/.config/opencode) ·
     ``data_home`` (folder of auth.json, default ~/.local/share/opencode) · ``env`` {NAME: value} · ``server_idle_s`` ·
     ``retries`` of the provider until the turn counts as failed · ``trust_project`` true = plugins and tools of the
     repository's own OpenCode configuration may run."""
@@ -49,7 +50,8 @@ class OpenCodeAgent:
     can = Capabilities(schema=True, resume=True, questions=True, cost=True)
 
     def __init__(self, options: Mapping[str, Json]) -> None:
-        self._path = str(options.get("path") or "opencode")
+        self._path = str(options.get("path") or "")
+        self._prefix = _install.prefix(options, self.name)
         self.config_home = _folder(options, "config_home", "XDG_CONFIG_HOME", "~/.config")
         self.data_home = _folder(options, "data_home", "XDG_DATA_HOME", "~/.local/share")
         self._models = _folder({}, "", "XDG_CACHE_HOME", "~/.cache") / "models.json"
@@ -81,24 +83,15 @@ class OpenCodeAgent:
         executables.require_trusted(program, os.environ)
         code, out, err = await executables.ask([str(program), "--version"], env={**self._environment(), "HOME": "/"})
         note = "" if code == 0 else f"opencode --version failed: {err.strip()[-200:]}"
-        return Installed(program, out.strip().rpartition(" ")[2], signed_in=self._signed_in(), note=note)
+        return Installed(
+            program, out.strip().rpartition(" ")[2], signed_in=self._signed_in(), note=note, sign_in=SIGN_IN
+        )
 
     async def install(self, say: Say = quiet) -> Installed:
-        command = " ".join(INSTALL)
-        say(command)
-        try:
-            code, _, err = await executables.ask(
-                INSTALL, env=allowed(os.environ, also=("HOME",)), patience=INSTALL_PATIENCE
-            )
-        except Unavailable as error:
-            raise Unavailable(
-                f"{command}: {error.message}", code="AGENT_INSTALL", next="install Node.js first"
-            ) from error
-        if code != 0:
-            raise Unavailable(f"{command} failed with {code}: {err.strip()[-500:]}", code="AGENT_INSTALL")
+        await _install.npm(PACKAGE, self._prefix, say=say)
         found = await self.detect()
         if found is None:
-            raise Unavailable(f"{command} went well, yet there is no opencode on the PATH", code="AGENT_INSTALL")
+            raise _install.not_found(PACKAGE, self._prefix)
         return found
 
     async def models(self) -> Sequence[Model]:
@@ -106,8 +99,7 @@ class OpenCodeAgent:
         config = self._config()
         known = {provider: list(_models(provider, rows)) for provider, rows in self._offered().items()}
         configured = {
-            provider: list(_models(provider, _dict(rows)))
-            for provider, rows in _dict(config.get("provider")).items()
+            provider: list(_models(provider, _dict(rows))) for provider, rows in _dict(config.get("provider")).items()
         }
         found = {model.id: model for rows in (*known.values(), *configured.values()) for model in rows}
         first = str(config.get("model") or "")
@@ -140,7 +132,9 @@ class OpenCodeAgent:
         return None if self._config().get("provider") else False
 
     def _program(self) -> Path | None:
-        found = executables.find(self._path, path=self._environment().get("PATH"))
+        path = self._environment().get("PATH")
+        mine = executables.find(self._path, path=path) if self._path else None
+        found = mine if self._path else _install.find("opencode", self._prefix, path=path)
         return None if found is None else native(found)
 
     def _environment(self) -> dict[str, str]:
@@ -154,9 +148,9 @@ class OpenCodeAgent:
         program = self._program()
         if program is None:
             raise Unavailable(
-                f"opencode is not installed: {self._path!r} was not found",
+                f"opencode is not installed: {self._path or 'opencode'!r} was not found",
                 code="AGENT_MISSING",
-                next=f"run: {' '.join(INSTALL)}",
+                next="run: beadmill agent install opencode",
             )
         executables.require_trusted(program, os.environ)
         home = Home.of(io.workspace)
@@ -228,16 +222,9 @@ def _models(provider: str, rows: Mapping[str, Json]) -> Iterator[Model]:
 
 
 def native(program: Path) -> Path:
-    """The binary behind npm's node script; the program itself when it is no script."""
-    with program.open("rb") as file:
-        if file.read(2) != b"#!":
-            return program
-    package = program.parent.parent  # …/opencode-ai/bin/opencode
-    folders = (package.parent, package / "node_modules")
-    found = [p for folder in folders for p in folder.glob("opencode-*/bin/opencode") if p.parent.parent != package]
+    """The binary behind npm's node script; the one for old processors only where the other cannot run."""
     old = "avx2" not in _processor()
-    best = sorted(found, key=lambda p: ("musl" in str(p), ("baseline" in str(p)) is not old, str(p)))
-    return best[0].resolve() if best else program
+    return _install.native(program, _OLD if old else _NEW)
 
 
 def _processor() -> str:

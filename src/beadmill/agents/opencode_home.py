@@ -18,7 +18,7 @@ from beadmill.errors import Unavailable
 
 LEASH: Final = Path(__file__).with_name("opencode_leash.js")
 NAMES: Final = ("opencode.json", "opencode.jsonc")
-PASSWORD: Final = "OPENCODE_SERVER_PASSWORD"
+PASSWORD: Final = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 - the name of its variable
 _FLAGS: Final = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",

@@ -22,6 +22,7 @@ _SAME: Final = {
     "tool_done": EventKind.TOOL_DONE,
     "usage": EventKind.USAGE,
 }
+_LAST: Final = ("result", "question", "limit", "failure")
 
 
 class ScriptedStream:
@@ -32,6 +33,10 @@ class ScriptedStream:
         self._conversation = ""
         self._last: Mapping[str, Json] = {}
         self._usage = Usage()
+
+    @property
+    def done(self) -> bool:
+        return bool(self._last)
 
     def feed(self, line: bytes) -> list[AgentEvent]:
         row = parse(line)
@@ -45,6 +50,8 @@ class ScriptedStream:
             self._usage = Usage(**data)
         if kind in _SAME:
             return [event(_SAME[kind], **data)]
+        if kind not in _LAST:
+            return unreadable(line)
         self._last = {"type": kind, **data}
         return [event(EventKind.TEXT, text=data["text"])] if kind == "result" and data["text"] else []
 

@@ -13,6 +13,7 @@ import typer
 
 from beadmill.cli import daemon
 from beadmill.cli.client import Client
+from beadmill.domain.price import said
 from beadmill.errors import Conflict, Invalid
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
@@ -101,8 +102,18 @@ def fields(pairs: Iterable[tuple[str, Any]]) -> None:
 
 def money(spend: dict[str, Any]) -> str:
     """Tokens and money; what has no price says so."""
-    cost = spend.get("cost_usd")
-    return f"{spend.get('tokens', 0):,} tokens" + (f", ${cost:.2f}" if cost is not None else "")
+    cost = said(spend["cost_usd"], spend["unpriced"])
+    return f"{spend['tokens']:,} tokens" + (f", {cost}" if cost else "")
+
+
+def blind(run: dict[str, Any]) -> Iterator[str]:
+    """A warning when the run's limit in USD does not see everything."""
+    budget = run["budget"]
+    if budget["blind"]:
+        yield (
+            f"The budget of ${budget['usd']:.2f} does not see {said(None, budget['unpriced'])}: "
+            "set a price in config.toml ([prices]), or limit tokens"
+        )
 
 
 def overrides(pairs: Sequence[str]) -> dict[str, Any]:

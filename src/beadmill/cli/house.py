@@ -159,17 +159,18 @@ def _rotated(path: Path, handle: int) -> bool:
 
 
 def demo(
-    agent: Annotated[str, typer.Option(help="scripted, or codex: the real CLI with a scripted model.")] = "scripted",
+    agent: Annotated[str, typer.Option(help="scripted, or a real CLI with a scripted model: codex.")] = "scripted",
     answers: Annotated[str, typer.Option(help="auto, or ask: you answer the gates.")] = "auto",
     keep: Annotated[bool, typer.Option("--keep", help="Go on with the demo of the last time.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """One ticket from draft to merged change: no key, no Docker."""
-    if agent not in ("scripted", "codex") or answers not in ("auto", "ask"):
-        raise typer.BadParameter("--agent is scripted or codex, --answers is auto or ask")
     from beadmill.processes.loading import by_path
 
-    run_demo = by_path("beadmill.demo.main:run_demo")  # the demo lies above the doors: by name, as a plugin would be
+    # The demo lies above the doors: by name, as a plugin would be.
+    run_demo, known = by_path("beadmill.demo.main:run_demo"), ("scripted", *by_path("beadmill.demo.clis:CLIS"))
+    if agent not in known or answers not in ("auto", "ask"):
+        raise typer.BadParameter(f"--agent is one of {', '.join(known)}; --answers is auto or ask")
     raise typer.Exit(run_demo(agent=agent, answers=answers, json=as_json, keep=keep))
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, Most, api, fields, group, money, parked, run_of, show, table
+from beadmill.cli.common import AsJson, Most, api, blind, fields, group, money, parked, run_of, show, table
 
 app = group("Executions of SOPs. A run is named by its id, or by its ticket.")
 Run = Annotated[str, typer.Argument(help="The run's id, or a ticket's key.")]
@@ -52,7 +52,7 @@ def _one(run: Any) -> None:
         for v in run["visits"]
     ]
     table(("VISIT", "STATE", "PHASE", "OUTCOME", "NOTE"), rows, empty="no visit yet")
-    for line in parked(run):
+    for line in (*blind(run), *parked(run)):
         typer.echo(line)
     if run["hold"] != "none":
         typer.echo(f"Held ({run['hold']}). Go on: beadmill run resume {run['id']}")

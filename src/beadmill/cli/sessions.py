@@ -25,10 +25,10 @@ def listing(
 
 def _list(answer: Any) -> None:
     rows = [
-        (s["kind"], s["seat"], s["template"], s["subject"], s["end"] or "running", s["tokens"], s["token"])
+        (s["kind"], s["seat"], s["template"], s["subject"], s["end"] or "running", s["tokens"], _cost(s), s["token"])
         for s in answer["items"]
     ]
-    table(("KIND", "SEAT", "TASK", "ABOUT", "END", "TOKENS", "SESSION"), rows, empty="No session yet.")
+    table(("KIND", "SEAT", "TASK", "ABOUT", "END", "TOKENS", "COST", "SESSION"), rows, empty="No session yet.")
 
 
 @app.command("show")
@@ -46,7 +46,9 @@ def _one(session: Any) -> None:
             ("about", session["subject"]),
             ("end", session["end"] or "running"),
             ("said", (session["result"] or {}).get("message")),
+            ("model", session["model"]),
             ("tokens", session["tokens"]),
+            ("cost", _cost(session)),
             ("time", f"{session['seconds']:.1f} s"),
         ]
     )
@@ -54,6 +56,13 @@ def _one(session: Any) -> None:
         left_out = "  left out: over the budget" if part["dropped"] else ""
         typer.echo(f"  given  {part['name']}  {part['tokens']} tokens  {part['sha256'][:12]}{left_out}")
     typer.echo(f"Its events: beadmill session log {quote(session['token'])}")
+
+
+def _cost(session: Any) -> str:
+    source = {"reported": "as its CLI says", "priced": "by list price", "override": "by your price"}
+    if session["cost_usd"] is None:
+        return "unpriced" if session["cost_source"] else ""
+    return f"${session['cost_usd']:.4f} {source.get(session['cost_source'], '')}".rstrip()
 
 
 @app.command("log")

@@ -9,6 +9,7 @@ from beadmill.cli.common import (
     AsJson,
     Most,
     api,
+    blind,
     fields,
     group,
     money,
@@ -135,7 +136,7 @@ def _run(run: Any) -> None:
     table(("NODE", "STATE", "VISITS", "OUTCOME", "SPENT"), rows, empty="no nodes")
     if run["change"]:
         typer.echo(f"\nChange {run['change']['number']}: {run['change']['state']} {run['change']['url']}".rstrip())
-    for line in parked(run):
+    for line in (*blind(run), *parked(run)):
         typer.echo(f"\n{line}")
     if run["hold"] != "none":
         typer.echo(f"\nHeld ({run['hold']}). Go on: beadmill run resume {run['id']}")

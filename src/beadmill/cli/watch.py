@@ -15,7 +15,7 @@ import typer
 
 from beadmill.cli import daemon
 from beadmill.cli.client import Client, Event
-from beadmill.cli.common import home, money, parked, say
+from beadmill.cli.common import blind, home, money, parked, say
 from beadmill.errors import BeadmillError, Unavailable
 
 ENDS: Final = {"completed": 0, "canceled": 1}
@@ -189,7 +189,7 @@ def _held(ticket: Any) -> str:
 
 
 def _parked(ticket: Any) -> list[str]:
-    return list(parked(ticket["current"])) if ticket["current"] else []
+    return [*blind(ticket["current"]), *parked(ticket["current"])] if ticket["current"] else []
 
 
 def _gates(ticket: Any) -> list[Any]:

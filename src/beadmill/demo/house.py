@@ -8,16 +8,16 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 from beadmill.cli import daemon
-from beadmill.demo import codex, material
+from beadmill.demo import clis, material
 from beadmill.demo.client import RestApi
 from beadmill.demo.model.server import ModelServer
+from beadmill.domain.values import Json
 from beadmill.errors import Refused
 from beadmill.processes.sessions import FolderSessions
 from beadmill.settings import default_home
@@ -46,32 +46,30 @@ def place() -> material.Place:
 
 
 @asynccontextmanager
-async def opened(
-    where: material.Place, *, agent: Literal["scripted", "codex"], keep: bool, stay: bool, say: Say
-) -> AsyncIterator[Opened]:
+async def opened(where: material.Place, *, agent: str, keep: bool, stay: bool, say: Say) -> AsyncIterator[Opened]:
     """The daemon with the repository and the scenario in place. ``stay``: it goes on afterwards.
 
     It is also left alone when the demo is interrupted, unless its model is in this process. Raises Refused when
     something else lies in the folder, Unavailable when the agent is missing or the daemon does not come up.
     """
-    agents: dict[str, dict[str, Any]] = {"scripted": {"scenario": str(where.scenario)}}
-    if agent == "codex":
-        agents["codex"] = await codex.options(where.home / "codex")
+    agents: dict[str, dict[str, Json]] = {"scripted": {"scenario": str(where.scenario)}}
+    cli, home = clis.CLIS.get(agent), where.home / agent
+    if cli is not None:
+        agents[agent] = await clis.options(agent, home)
     if not keep:
         await clear(where)
     await _furnish(where, agents)
     with ExitStack() as stack:
         stack.enter_context(without_settings())
-        if agent == "codex":
-            model = stack.enter_context(ModelServer(where.scenario))
-            codex.point_at(where.home / "codex", model.url)
+        if cli is not None:
+            cli.point_at(home, stack.enter_context(ModelServer(where.scenario)))
         record = await asyncio.to_thread(daemon.ensure, where.home, say=say, port=0)
         api = RestApi.of(record.url, record.token)
-        stop = agent == "codex" or not stay
+        stop = cli is not None or not stay
         try:
             yield Opened(api, record)
         except asyncio.CancelledError:
-            stop = agent == "codex"
+            stop = cli is not None
             raise
         finally:
             await api.http.aclose()
@@ -97,7 +95,7 @@ async def clear(where: material.Place) -> None:
     await asyncio.to_thread(shutil.rmtree, where.root)
 
 
-async def _furnish(where: material.Place, agents: dict[str, dict[str, Any]]) -> None:
+async def _furnish(where: material.Place, agents: Mapping[str, Mapping[str, Json]]) -> None:
     where.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     (where.root / MARK).touch()
     await material.make_repository(where)
@@ -108,8 +106,10 @@ async def _furnish(where: material.Place, agents: dict[str, dict[str, Any]]) -> 
     (where.home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _toml(value: str) -> str:
-    """A basic string of TOML; JSON writes the same, but for DEL."""
+def _toml(value: Json) -> str:
+    """A value of TOML. JSON writes strings, numbers, truths and lists the same, but for DEL; a table is inline."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

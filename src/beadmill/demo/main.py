@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 from beadmill.demo import house, material
 from beadmill.demo.client import Api
+from beadmill.demo.clis import CLIS
 from beadmill.demo.person import Person, Stuck
 from beadmill.demo.show import Screen, screen
 from beadmill.demo.watch import Look, Story, look
 from beadmill.errors import BeadmillError, Conflict
 
-Agent = Literal["scripted", "codex"]
 Answers = Literal["auto", "ask"]
 KEY = f"{material.SHORT}-1"
 SEATS = ("alpha", "beta", "gamma")
@@ -30,12 +30,12 @@ LATE = 5.0  # seconds after which we look even if nothing was heard
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    agent: Agent
+    agent: str
     answers: Answers
     keep: bool
 
 
-def run_demo(*, agent: Agent = "scripted", answers: Answers = "auto", json: bool = False, keep: bool = False) -> int:
+def run_demo(*, agent: str = "scripted", answers: Answers = "auto", json: bool = False, keep: bool = False) -> int:
     """Returns 0 only when the change was merged. Words go to stderr; with ``json`` the result is one line on stdout."""
     try:
         result = asyncio.run(_demo(Wish(agent, answers, keep)))
@@ -63,7 +63,7 @@ def _tell(error: BeadmillError) -> None:
 async def _demo(wish: Wish) -> dict[str, Any]:
     place, ask = house.place(), wish.answers == "ask"
     with screen() as out:
-        out.say(INTRODUCTION[wish.agent])
+        out.say(_introduction(wish.agent))
         out.say(f"Everything of the demo lies in {place.root}")
         async with house.opened(place, agent=wish.agent, keep=wish.keep, stay=ask, say=out.say) as opened:
             await _prepared(opened.api, place, wish)
@@ -78,10 +78,10 @@ async def _demo(wish: Wish) -> dict[str, Any]:
     return result
 
 
-INTRODUCTION = {
-    "scripted": "Beadmill demo. The model is SCRIPTED: its replies ship with Beadmill and no model is asked. All else is real.",
-    "codex": "Beadmill demo with the real Codex CLI. Its model is SCRIPTED, on a loopback port; no model is asked.",
-}
+def _introduction(agent: str) -> str:
+    if agent not in CLIS:
+        return "Beadmill demo. The model is SCRIPTED: its replies ship with Beadmill and no model is asked. All else is real."
+    return f"Beadmill demo with the real {CLIS[agent].title}. Its model is SCRIPTED, on a loopback port; no model is asked."
 
 
 async def _prepared(api: Api, place: material.Place, wish: Wish) -> None:

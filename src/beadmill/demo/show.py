@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from beadmill.demo.watch import Look
+from beadmill.domain.price import said
 
 NODE_SIGNS = {
     "waiting": ("·", "dim"),
@@ -108,7 +109,6 @@ def beads(seen: Look) -> Table:
 
 
 def spent(seen: Look) -> Text:
-    money = seen.run["spend"]["cost_usd"]
-    price = "unpriced" if money is None else f"${money:.2f}"
-    seconds = seen.run["spend"]["agent_seconds"]
-    return Text(f"{seen.run['spend']['tokens']:,} tokens, {price}, {seconds:.0f} s of agent time", style="dim")
+    spend = seen.run["spend"]
+    price = said(spend["cost_usd"], spend["unpriced"]) or "unpriced"
+    return Text(f"{spend['tokens']:,} tokens, {price}, {spend['agent_seconds']:.0f} s of agent time", style="dim")

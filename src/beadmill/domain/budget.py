@@ -22,7 +22,7 @@ class Budget(Protocol):
 @dataclass(frozen=True, slots=True)
 class Spent:
     """``what`` names the limit that is furthest along: usd, tokens, minutes, or "" when nothing is limited or spent.
-    ``share`` is its part of the limit. ``unpriced``: a limit in USD cannot be watched, no price is known."""
+    ``share`` is its part of the limit. ``unpriced``: a limit in USD does not see everything, as prices are missing."""
 
     state: Literal["ok", "warn", "over"] = "ok"
     what: str = ""
@@ -30,15 +30,15 @@ class Spent:
     unpriced: bool = False
 
 
-def spent(budget: Budget, usd: float | None, tokens: int, minutes: float) -> Spent:
-    """``usd`` None = nothing priced so far. A limit that cannot be watched while tokens flow is a warning."""
+def spent(budget: Budget, usd: float | None, tokens: int, minutes: float, *, turns: int = 0) -> Spent:
+    """``usd`` None = nothing priced so far, ``turns`` = how many have no price. A limit that is blind is a warning."""
     used = {"usd": (usd or 0.0, budget.usd), "tokens": (tokens, budget.tokens), "minutes": (minutes, budget.minutes)}
     shares = {what: amount / limit for what, (amount, limit) in used.items() if limit}
-    unpriced = budget.usd is not None and usd is None and tokens > 0
+    unpriced = budget.usd is not None and (turns > 0 or (usd is None and tokens > 0))
     what = max(shares, key=shares.__getitem__, default="")
     share = shares.get(what, 0.0)
     if share >= 1:
         return Spent("over", what, share, unpriced)
     if share >= WARN_AT:
         return Spent("warn", what, share, unpriced)
-    return Spent("warn", "usd", 0.0, unpriced) if unpriced else Spent("ok", what if share else "", share)
+    return Spent("warn", what, share, unpriced) if unpriced else Spent("ok", what if share else "", share)

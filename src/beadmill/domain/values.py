@@ -170,13 +170,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one turn. ``input`` excludes cache reads. ``cost_usd`` None = unpriced, never zero by guess."""
+    """Tokens of one turn. ``input`` excludes cache reads, ``output`` includes reasoning. ``cost_usd`` is what the CLI
+    says this turn alone cost, None = it says nothing. ``model`` is what it says it used, "" = nothing said."""
 
     input: int = 0
     cached: int = 0
     output: int = 0
     reasoning: int = 0
     cost_usd: float | None = None
+    model: str = ""
 
     @property
     def tokens(self) -> int:
@@ -190,6 +192,7 @@ class Usage:
             self.output + other.output,
             self.reasoning + other.reasoning,
             sum(priced) if priced else None,
+            self.model or other.model,
         )
 
 

@@ -18,9 +18,11 @@ from beadmill.domain.sop import Graph
 from beadmill.domain.values import Json, VisitRef
 from beadmill.engine.activation import Activation
 from beadmill.engine.port import Node, Work
+from beadmill.engine.prices import Prices
 from beadmill.engine.visit import NamedVisit
 from beadmill.engine.watch import Watcher
 from beadmill.errors import BeadmillError, Blocked, Parked, Superseded
+from beadmill.processes.alive import all_of
 from beadmill.processes.contract import Sessions
 from beadmill.settings import RunSettings
 from beadmill.store import tables
@@ -54,6 +56,7 @@ class Dispatcher:
     worker: str
     host: str = "local"
     slots: int = 16
+    prices: Prices = field(default_factory=Prices)
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -72,7 +75,7 @@ class Dispatcher:
     async def serve(self) -> None:
         """Until cancelled. Cancelling detaches: agents go on in their runners."""
         self._loop = asyncio.get_running_loop()
-        self._watcher = Watcher(self.store, self.sessions, self.host, self.ring, self._halt)
+        self._watcher = Watcher(self.store, self.sessions, self.host, self.ring, self._halt, self.prices)
         await self.store.write(visits.release_dead)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watcher.serve())
@@ -119,14 +122,16 @@ class Dispatcher:
                 assert self._loop is not None
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._halt(visit, why), self._loop))
                 return
-        for token in await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=visit)):
-            await self._stop_session(token, why)
+        tokens = await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=visit))
+        await all_of([self._stop_session(token, why) for token in tokens])
 
     async def _stop_session(self, token: str, why: str) -> None:
         assert self._watcher is not None
         session = self.sessions.find(token)
         if session is not None:
             await session.stop(why)
+        else:
+            await self.sessions.sweep_gone(token)
         await self._watcher.book(token, session)
 
     # --- one activation -----------------------------------------------------------------------------------------
@@ -236,8 +241,7 @@ class Dispatcher:
         """Rule 15: sessions of this visit that the activation did not re-enter are stopped, their attempts replaced."""
         live = await self.store.read(lambda conn: journal_sessions.open_tokens(conn, visit=act.visit))
         orphans = [token for token in live if token not in act.entered]
-        for token in orphans:
-            await self._stop_session(token, "nobody waits for it any more")
+        await all_of([self._stop_session(token, "nobody waits for it any more") for token in orphans])
         if orphans:
             await self.store.write(lambda tx: attempts.replace_open(tx, act.visit, orphans))
 

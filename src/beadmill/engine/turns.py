@@ -246,8 +246,11 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
         return decode_end(row["end"])
     act.entered.add(token)
     wait = Wait("session", token)
-    if row is not None and (there := act.sessions.find(token)) is not None and (there.live() or there.ended()):
+    there = act.sessions.find(token) if row is not None else None
+    if there is not None and (there.live() or there.ended()):
         raise parked(wait)  # it runs, or waits to be booked
+    if row is not None and there is None:
+        await act.sessions.sweep_gone(token)  # never started, or its folder was deleted: two must not share a tree
     work = _scrubbed(factory())
     if row is None:
         if isinstance(work, AgentTask):
@@ -281,6 +284,8 @@ def _opening(act: Activation, token: str, work: AgentTask | Batch) -> Opening:
         "agent",
         act.host,
         str(work.seat),
+        work.seat.agent,
+        work.seat.model,
         brief.template,
         brief.subject,
         [encode(p) for p in brief.ledger],
@@ -315,6 +320,7 @@ def _budget_gate(now: budgets.Spending) -> GateRequest:
         detail={
             "limits": now.limits.model_dump(),
             "spent": {"usd": now.usd, "tokens": now.tokens, "minutes": round(now.minutes, 1)},
+            "unpriced": now.unpriced,
         },
     )
 

@@ -12,7 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
+from beadmill.domain.machine import RunState
 from beadmill.domain.values import Usage
+from beadmill.engine.prices import Prices
 from beadmill.processes.contract import Session, Sessions
 from beadmill.processes.wire import encode_end
 from beadmill.store import tables
@@ -33,6 +35,7 @@ class Watcher:
     host: str
     ring: Callable[[], None]
     halt: Callable[[str, str], Awaitable[None]]
+    prices: Prices = field(default_factory=Prices)
     _busy: bool = False
     _not_before: dict[str, float] = field(default_factory=dict)  # of what failed, on the monotonic clock
 
@@ -48,7 +51,27 @@ class Watcher:
 
     async def _releases(self) -> None:
         async for _ in self.store.events.subscribe(every=lambda: SLOW):
+            await self._wake_frozen()
             await self._release_stopped()
+            await self._retire_servers()
+
+    async def _retire_servers(self) -> None:
+        """Servers of runs that are over. One that nobody uses ends by itself; this one will not be used again."""
+        runs = await asyncio.to_thread(self.sessions.servers.runs)
+        if not runs:
+            return
+        r = tables.runs
+        query = sa.select(r.c.id).where(r.c.id.in_(runs), r.c.state == RunState.ACTIVE)
+        active = await self.store.read(lambda conn: {row[0] for row in conn.execute(query)})
+        for run in sorted(runs - active):
+            await self._apart(f"servers of {run}", self.sessions.servers.close(run, "the run is over"))
+
+    async def _wake_frozen(self) -> None:
+        """An agent that freezes its runner stops the clock by which it would be ended."""
+        for token in await self.store.read(lambda conn: sessions.open_tokens(conn, host=self.host)):
+            session = self.sessions.find(token)
+            if session is not None and session.wake():
+                log.warning("the runner of session %s was frozen: it is woken", token)
 
     async def _look(self) -> bool:
         """Books what ended. True while any session of ours is open."""
@@ -59,12 +82,22 @@ class Watcher:
 
     async def _settle(self, token: str) -> None:
         session = self.sessions.find(token)
-        end = session.ended() if session is not None else None
-        if session is None or end is None:
-            return
-        if isinstance(end, Lost):
+        if session is None:
+            return await self._settle_gone(token)
+        end = session.ended()
+        if end is None:
+            return None
+        if isinstance(end, Lost) or session.left():
             await session.stop("its runner is gone")  # nothing may go on in a tree that somebody else gets
-        await self.book(token, session)
+        return await self.book(token, session)
+
+    async def _settle_gone(self, token: str) -> None:
+        """A visit parks on a session only behind its start: when there is no folder, somebody has deleted it."""
+        w = tables.waits
+        query = sa.select(w.c.visit_id).where(w.c.kind == "session", w.c.key == token)
+        if await self.store.read(lambda conn: conn.execute(query).first()) is not None:
+            await self.sessions.sweep_gone(token)
+            await self._book(token, Lost())
 
     async def _apart(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """One that fails is tried again later and holds up no other."""
@@ -82,10 +115,15 @@ class Watcher:
     async def book(self, token: str, session: Session | None) -> None:
         """Never started (no folder) counts as stopped."""
         end = session.ended() if session is not None else None
-        booked: Ended | Ran | Lost = end if end is not None else Stopped(session=SessionRef(token))
+        await self._book(token, end if end is not None else Stopped(session=SessionRef(token)))
+
+    async def _book(self, token: str, booked: Ended | Ran | Lost) -> None:
         usage, seconds = _bill(booked)
+        agent, model = await self.store.read(lambda conn: sessions.seat_of(conn, token))
+        at = self.store.clock()
+        price = await asyncio.to_thread(self.prices.of, booked, agent=agent, model=model, at=at)
         if await self.store.write(
-            lambda tx: sessions.book(tx, token, encode_end(booked), usage=usage, seconds=seconds)
+            lambda tx: sessions.book(tx, token, encode_end(booked), usage=usage, price=price, seconds=seconds)
         ):
             self.ring()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence, FinalTestReport, IntegrationReport, PullRequestText
 from beadmill.artifacts.prd import Prd
+from beadmill.domain.price import said
 from beadmill.engine.port import Work
 from beadmill.proof.runs import how
 from beadmill.store.journal.facts import Cost
@@ -138,7 +139,7 @@ def _review(it: Dossier) -> str:
 
 
 def _cost(cost: Cost) -> str:
-    money = f"{cost.usd:.2f} USD" if cost.usd is not None else "unpriced"
+    money = said(cost.usd, cost.unpriced) or "unpriced"
     return f"## Cost and time\n\n{cost.tokens:,} tokens, {money}, {cost.agent_seconds / 60:.1f} minutes of agent work."
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from beadmill.domain import machine
 from beadmill.domain.machine import AttemptState, Phase
+from beadmill.domain.price import Source
 from beadmill.errors import NotFound
 from beadmill.operations import views
 from beadmill.store import tables as t
@@ -21,7 +22,35 @@ OPEN = "open"
 
 
 def spend(row: Any) -> views.Spend:
-    return views.Spend(tokens=row.tokens, cost_usd=row.cost_usd, agent_seconds=row.agent_seconds)
+    """Of a run's row; all null when there is no run."""
+    return views.Spend(
+        tokens=row.tokens or 0,
+        cost_usd=row.cost_usd,
+        unpriced=row.unpriced or 0,
+        agent_seconds=row.agent_seconds or 0,
+    )
+
+
+def spend_by(conn: Connection, column: sa.ColumnElement[str], *where: sa.ColumnElement[bool]) -> dict[str, views.Spend]:
+    """What sessions spent, summed by ``column``."""
+    s = t.sessions.c
+    unpriced = sa.func.sum(sa.case((s.cost_source == Source.UNPRICED, 1), else_=0))
+    sums = (sa.func.sum(s.input + s.cached + s.output), sa.func.sum(s.cost_usd), unpriced, sa.func.sum(s.seconds))
+    return {
+        name: views.Spend(tokens=tokens or 0, cost_usd=usd, unpriced=blind or 0, agent_seconds=seconds or 0)
+        for name, tokens, usd, blind, seconds in conn.execute(sa.select(column, *sums).where(*where).group_by(column))
+    }
+
+
+def total(parts: Iterable[views.Spend]) -> views.Spend:
+    every = list(parts)
+    priced = [p.cost_usd for p in every if p.cost_usd is not None]
+    return views.Spend(
+        tokens=sum(p.tokens for p in every),
+        cost_usd=sum(priced) if priced else None,
+        unpriced=sum(p.unpriced for p in every),
+        agent_seconds=sum(p.agent_seconds for p in every),
+    )
 
 
 # --- tickets ------------------------------------------------------------------------------------------------------
@@ -33,6 +62,7 @@ def ticket_query() -> sa.Select[Any]:
             t.runs.c.hold,
             t.runs.c.tokens,
             t.runs.c.cost_usd,
+            t.runs.c.unpriced,
             t.runs.c.agent_seconds,
         )
         .join(t.projects, t.projects.c.id == t.tickets.c.project_id)
@@ -67,7 +97,7 @@ def _ticket_line(row: Any, waits: int, beads: views.BeadCount) -> views.TicketLi
         run=row.run_id,
         hold=row.hold or "none",
         beads=beads,
-        spend=views.Spend(tokens=row.tokens or 0, cost_usd=row.cost_usd, agent_seconds=row.agent_seconds or 0),
+        spend=spend(row),
         waits=waits,
         created=row.created,
         updated=row.updated,

@@ -1,76 +1,133 @@
-"""Agents: the coding-agent CLIs found on this machine."""
+"""Agents: the coding-agent CLIs on this machine: what is found of each, installing them, and trying one."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from beadmill.agents.contract import Agent, Installed
 from beadmill.domain.values import Actor, Permission
 from beadmill.errors import BeadmillError, NotFound, Refused
-from beadmill.operations import views
+from beadmill.operations import _rows, _turn, desk, views
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
 
 PATIENCE = 15  # seconds one CLI may take to say its version or its models
 
 
-async def listing(ports: Ports, *, actor: Actor) -> tuple[views.AgentView, ...]:
-    """Every registered executor and what is found of it, asked in parallel."""
+async def listing(ports: Ports, *, actor: Actor, within: float = 0) -> tuple[views.AgentView, ...]:
+    """Every registered executor and what is found of it, asked in parallel. What was found ``within`` the last seconds
+    is not looked for again."""
     require(actor, Permission.READ)
     names = list(ports.agents.names())
-    return tuple(await asyncio.gather(*(_look(ports, name) for name in names)))
-
-
-async def install(ports: Ports, name: str, *, actor: Actor) -> views.AgentView:
-    """Raises NotFound, Unavailable with the exact command that failed."""
-    require(actor, Permission.ADMIN)
-    agent = ports.agents.load(name)
-    return _ready(agent, await agent.install())
+    return tuple(await asyncio.gather(*(_known(ports, name, within) for name in names)))
 
 
 async def probe(ports: Ports, name: str, *, actor: Actor) -> views.ProbeView:
     """Looks again, and asks the CLI for its models. Raises NotFound."""
     require(actor, Permission.READ)
-    view = await _look(ports, name)
-    models: tuple[str, ...] = ()
+    view = await _known(ports, name, 0)
+    models: tuple[views.ModelView, ...] = ()
     if view.state == "ready":
         view, models = await _ask_models(ports.agents.load(name), view)
     return views.ProbeView(**view.model_dump(), models=models)
 
 
-async def _ask_models(agent: Agent, view: views.AgentView) -> tuple[views.AgentView, tuple[str, ...]]:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            return view, tuple(model.id for model in await agent.models())
-    except (BeadmillError, OSError, TimeoutError) as error:
-        return view.model_copy(update={"note": f"models: {_said(error)}"}), ()
+async def turn(ports: Ports, name: str, *, actor: Actor, model: str = "", effort: str = "") -> views.TurnView:
+    """One tiny real turn in a throw-away workspace, at most 90 s; it costs what the provider takes for it.
+
+    A turn that fails is an answer, not an error. Raises NotFound.
+    """
+    require(actor, Permission.RUN)
+    return await _turn.take(ports, ports.agents.load(name), model, effort)
+
+
+# --- installing ---------------------------------------------------------------------------------------------------
+async def install(ports: Ports, name: str, *, actor: Actor) -> views.InstallView:
+    """Starts an install into the data home, or joins the one that runs; ``agent.install`` events tell how it goes.
+    Raises NotFound."""
+    require(actor, Permission.ADMIN)
+    return await _job_view(ports, ports.desk.install(ports.agents.load(name), store=ports.store, by=actor))
+
+
+async def progress(ports: Ports, name: str, *, actor: Actor) -> views.InstallView:
+    """The install that runs, or how the last one since the daemon's start ended. Raises NotFound."""
+    require(actor, Permission.READ)
+    return await _job_view(ports, _job(ports, name))
+
+
+async def cancel(ports: Ports, name: str, *, actor: Actor) -> views.InstallView:
+    """Ends a running install; what was installed before stays. Raises NotFound."""
+    require(actor, Permission.ADMIN)
+    job = _job(ports, name)
+    await desk.cancel(job)
+    return await _job_view(ports, job)
+
+
+async def _job_view(ports: Ports, job: desk.Install) -> views.InstallView:
+    seq = await ports.store.read(_rows.last_seq)  # before the lines: what comes between is told twice, never missed
+    return job.view().model_copy(update={"seq": seq})
+
+
+def _job(ports: Ports, name: str) -> desk.Install:
+    job = ports.desk.installs.get(name)
+    if job is None:
+        raise NotFound(
+            f"{name} was not installed since the daemon started", code="NO_INSTALL", next="beadmill agent list"
+        )
+    return job
+
+
+# --- looking ------------------------------------------------------------------------------------------------------
+async def _known(ports: Ports, name: str, within: float) -> views.AgentView:
+    view = ports.desk.recall(name, within)
+    if view is None:
+        view = await _look(ports, name)
+        ports.desk.remember(view)
+    job = ports.desk.installs.get(name)
+    return view.model_copy(update={"install": job.view()}) if job is not None else view
 
 
 async def _look(ports: Ports, name: str) -> views.AgentView:
+    agent = ports.agents.load(name)
+    can = asdict(agent.can)
     try:
-        agent = ports.agents.load(name)
         async with asyncio.timeout(PATIENCE):
             found = await agent.detect()
-    except NotFound:
-        raise
     except Refused as error:
-        return _view(name, "refused", note=f"{error.message}. {error.next}".strip())
+        return _view(name, "refused", can=can, note=error.message, next=error.next)
     except (BeadmillError, OSError, TimeoutError) as error:
-        return _view(name, "failed", note=_said(error))
-    can = asdict(agent.can)
-    return _ready(agent, found) if found else _view(name, "missing", note=f"beadmill agent install {name}", can=can)
+        return _view(name, "failed", can=can, note=_said(error), next=f"beadmill agent probe {name}")
+    if found is None:
+        return _view(name, "missing", can=can, next=f"beadmill agent install {name}")
+    return _view(name, "ready", can=can, **_found(found, ports.settings.home / "agents"))
 
 
-def _ready(agent: Agent, found: Installed) -> views.AgentView:
-    known = {"path": str(found.path), "version": found.version, "signed_in": found.signed_in, "note": found.note}
-    return _view(agent.name, "ready", can=asdict(agent.can), **known)
+def _found(found: Installed, ours: Path) -> dict[str, Any]:
+    return {
+        "path": str(found.path),
+        "version": found.version,
+        "signed_in": found.signed_in,
+        "sign_in": found.sign_in,
+        "ours": found.path.is_relative_to(ours.resolve()),
+        "note": found.note,
+    }
 
 
 def _view(name: str, state: Any, **values: Any) -> views.AgentView:
-    found = {"path": "", "version": "", "signed_in": None, "note": "", "can": {}, **values}
-    return views.AgentView(name=name, state=state, **found)
+    empty = {"path": "", "version": "", "signed_in": None, "sign_in": "", "ours": False, "note": "", "next": ""}
+    return views.AgentView(name=name, state=state, **{**empty, **values})
+
+
+async def _ask_models(agent: Agent, view: views.AgentView) -> tuple[views.AgentView, tuple[views.ModelView, ...]]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            models = await agent.models()
+    except (BeadmillError, OSError, TimeoutError) as error:
+        return view.model_copy(update={"note": f"models: {_said(error)}"}), ()
+    return view, tuple(views.ModelView(id=m.id, name=m.name, efforts=m.efforts or agent.can.efforts) for m in models)
 
 
 def _said(error: Exception) -> str:

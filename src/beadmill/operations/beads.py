@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -104,6 +104,7 @@ def _view(conn: Connection, run: str, bead: str) -> tuple[views.BeadView, str, t
         **plan.line(found),
         bead=found.model_dump(mode="json"),
         tries=tuple(_try(a, found.sha) for a in mine),
+        spend=_spend(conn, [token for a in mine for token in a.sessions]),
         evidence=_evidence(proven),
         checks=_checks(conn, run, bead),
         diff="",
@@ -111,6 +112,11 @@ def _view(conn: Connection, run: str, bead: str) -> tuple[views.BeadView, str, t
     span = (proven.start_commit, proven.end_commit) if proven else ("", "")
     work = _rows.run_row(conn, run).work
     return view, work.get("repository", ""), span
+
+
+def _spend(conn: Connection, tokens: Sequence[str]) -> views.Spend:
+    s = t.sessions.c
+    return _rows.total(_rows.spend_by(conn, s.token, s.token.in_(tokens)).values())
 
 
 def _try(attempt: Attempt, sha: str) -> views.AttemptView:

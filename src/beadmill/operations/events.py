@@ -24,7 +24,7 @@ async def since(
 ) -> views.EventsView:
     """Events of ``topics`` behind ``seq``, oldest first.
 
-    A topic is ``board`` (tickets, gates, runs, projects), ``run:<id>``, ``ticket:<key>`` or ``all``. ``gap`` is set when
+    A topic is ``board`` (tickets, gates, runs, projects), ``agents``, ``run:<id>``, ``ticket:<key>`` or ``all``. ``gap`` is set when
     ``seq`` lies in the future or before the oldest event kept: the caller reads its page anew. Raises Invalid.
     """
     require(actor, Permission.READ)
@@ -41,7 +41,7 @@ async def newest(ports: Ports, *, actor: Actor) -> int:
 def where(topics: Sequence[str]) -> sa.ColumnElement[bool]:
     options = [_topic(topic) for topic in topics]
     if not options:
-        raise Invalid("name at least one topic", code="TOPICS", next="board, run:<id>, ticket:<key> or all")
+        raise Invalid("name at least one topic", code="TOPICS", next="board, agents, run:<id>, ticket:<key> or all")
     return sa.or_(*options)
 
 
@@ -55,11 +55,13 @@ def _topic(topic: str) -> sa.ColumnElement[bool]:
             return sa.true()
         case "board", False:
             return sa.or_(*(e.kind.like(pattern) for pattern in BOARD))
+        case "agents", False:
+            return e.kind.like("agent.%")
         case "run", True:
             return e.run_id == value
         case "ticket", True:
             return e.ticket == value
-    raise Invalid(f"{topic!r} is not a topic", code="TOPICS", next="board, run:<id>, ticket:<key> or all")
+    raise Invalid(f"{topic!r} is not a topic", code="TOPICS", next="board, agents, run:<id>, ticket:<key> or all")
 
 
 def _since(conn: Connection, wanted: sa.ColumnElement[bool], seq: int, limit: int) -> views.EventsView:

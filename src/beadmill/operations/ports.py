@@ -10,6 +10,8 @@ from typing import Protocol
 from beadmill.agents.contract import Agent
 from beadmill.domain.sop import KindSpec
 from beadmill.engine.port import Engine
+from beadmill.engine.prices import Prices
+from beadmill.operations.desk import Desk
 from beadmill.processes.contract import Sessions
 from beadmill.settings import Settings
 from beadmill.store.db import Store
@@ -37,4 +39,6 @@ class Ports:
     agents: AgentCatalog
     kinds: Mapping[str, KindSpec]
     trees: Worktrees = field(default_factory=Worktrees)
+    desk: Desk = field(default_factory=Desk)
+    prices: Prices = field(default_factory=Prices)
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -21,10 +21,11 @@ from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import known, once
 from beadmill.operations.rules import require
+from beadmill.processes.alive import all_of
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
+from beadmill.store.journal import budgets, reruns, tokens
 from beadmill.store.journal import gates as gate_journal
-from beadmill.store.journal import reruns, tokens
 from beadmill.store.journal import runs as journal
 
 
@@ -73,6 +74,7 @@ def view(conn: Connection, run: str) -> views.RunView:
         visits=tuple(visits),
         gates=tuple(_rows.open_gates(conn, t.gates.c.run_id == run)),
         beads=_rows.bead_counts(conn, [run]).get(run, views.BeadCount()),
+        budget=_budget(conn, run),
         change=_change(conn, run),
         seq=seq,
     )
@@ -80,16 +82,7 @@ def view(conn: Connection, run: str) -> views.RunView:
 
 def _visits(conn: Connection, run: str) -> list[views.VisitView]:
     s = t.sessions.c
-    spent = {
-        visit: views.Spend(tokens=tokens or 0, cost_usd=cost, agent_seconds=seconds or 0)
-        for visit, tokens, cost, seconds in conn.execute(
-            sa.select(
-                s.visit_id, sa.func.sum(s.input + s.cached + s.output), sa.func.sum(s.cost_usd), sa.func.sum(s.seconds)
-            )
-            .where(s.run_id == run)
-            .group_by(s.visit_id)
-        )
-    }
+    spent = _rows.spend_by(conn, s.visit_id, s.run_id == run)
     query = sa.select(t.visits).where(t.visits.c.run_id == run).order_by(t.visits.c.created, t.visits.c.id)
     return [_visit(row, spent.get(row.id, views.Spend())) for row in conn.execute(query)]
 
@@ -128,7 +121,7 @@ def _rail(row: Any, visits: Sequence[views.VisitView]) -> tuple[views.NodeView, 
                 state=last.state if last else "waiting",
                 visits=len(mine),
                 outcome=last.outcome if last else None,
-                spend=_total([v.spend for v in mine]),
+                spend=_rows.total(v.spend for v in mine),
                 started=last.started if last else None,
                 ended=last.ended if last else None,
             )
@@ -136,12 +129,16 @@ def _rail(row: Any, visits: Sequence[views.VisitView]) -> tuple[views.NodeView, 
     return tuple(out)
 
 
-def _total(parts: Sequence[views.Spend]) -> views.Spend:
-    priced = [p.cost_usd for p in parts if p.cost_usd is not None]
-    return views.Spend(
-        tokens=sum(p.tokens for p in parts),
-        cost_usd=sum(priced) if priced else None,
-        agent_seconds=sum(p.agent_seconds for p in parts),
+def _budget(conn: Connection, run: str) -> views.BudgetView:
+    found = budgets.spending(conn, run)
+    now = found.spent
+    return views.BudgetView(
+        state=now.state,
+        what=now.what,
+        share=now.share,
+        **found.limits.model_dump(),
+        unpriced=found.unpriced,
+        blind=now.unpriced,
     )
 
 
@@ -326,6 +323,7 @@ async def stop_and_cancel(ports: Ports, run: str, *, actor: Actor, reason: str) 
     """
     fenced = await ports.store.write(lambda tx: journal.fence(tx, run, actor=actor, reason=reason))
     await _stop(ports, fenced, "canceled")
+    await ports.sessions.servers.close(run, "canceled")
     await ports.store.write(lambda tx: journal.cancel(tx, run, actor=actor, reason=reason))
 
 
@@ -337,5 +335,4 @@ async def _once(ports: Ports, key: str, operation: str, request: Any, *, actor: 
 
 
 async def _stop(ports: Ports, visits: Sequence[str], why: str) -> None:
-    for visit in visits:
-        await ports.engine.stop(VisitRef.parse(visit), why)
+    await all_of([ports.engine.stop(VisitRef.parse(visit), why) for visit in visits])

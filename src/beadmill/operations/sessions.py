@@ -76,6 +76,8 @@ def _fields(row: Any) -> dict[str, Any]:
         "end": row.end.get("type") if row.end else None,
         "tokens": row.input + row.cached + row.output,
         "cost_usd": row.cost_usd,
+        "cost_source": row.cost_source,
+        "model": row.model,
         "seconds": row.seconds,
     }
 

@@ -6,15 +6,18 @@ what nobody reads still goes to a bounded file, so a talkative child never block
 
 from __future__ import annotations
 
+import array
 import asyncio
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+import termios
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +26,7 @@ from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
+from beadmill.processes.listeners import listening
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
 LINE_LIMIT: Final = 8 * 1024 * 1024
@@ -30,7 +34,10 @@ QUEUE_LIMIT: Final = 16 * 1024 * 1024  # bytes of unread lines before the child 
 FILE_LIMIT: Final = 16 * 1024 * 1024
 STDERR_TAIL: Final = 4_096
 LINGER: Final = 0.5  # seconds of silence after the exit before a pipe held by a grandchild is let go
+LINGER_MOST: Final = 3.0  # seconds after the exit for a grandchild that goes on writing
 _CHUNK: Final = 65_536
+_LINE_COST: Final = 64  # bytes of memory that a line takes beside its own
+_TURN: Final = 256  # lines read before everybody else may have a turn
 _SPARE: Final = 8_192  # kept beyond a tail, so that a key cut by the tail is still recognised
 
 
@@ -108,6 +115,7 @@ class Pipe:
         self._loop = asyncio.get_running_loop()
         self._fd, self._sink, self._at_end = fd, sink, at_end
         self.heard = self._loop.time()
+        self._read = 0
         self.paused = False
         self.closed = asyncio.Event()
         os.set_blocking(fd, False)
@@ -122,7 +130,16 @@ class Pipe:
             self.close()
             return
         self.heard = self._loop.time()
+        self._read += len(data)
         self._sink(data)
+
+    def _waiting(self) -> int:
+        """Bytes in the pipe that nobody has read yet."""
+        if self.closed.is_set():
+            return 0
+        count = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, count)
+        return count[0]
 
     def pause(self) -> None:
         if not self.paused and not self.closed.is_set():
@@ -143,10 +160,15 @@ class Pipe:
             self._at_end()
 
     async def drained(self) -> None:
-        """After the exit: until the pipe ends, or a grandchild only holds it open without a word."""
+        """After the exit: until the pipe ends, or a grandchild only holds it open without a word.
+
+        One that goes on writing is heard a little longer; what lay in the pipe at the exit is read in any case.
+        """
+        owed, enough = self._read + self._waiting(), self._loop.time() + LINGER_MOST
         while not self.closed.is_set():
-            silent = self._loop.time() - self.heard
-            if silent >= LINGER and not self.paused:
+            now = self._loop.time()
+            silent = now - self.heard
+            if not self.paused and (silent >= LINGER or (now >= enough and self._read >= owed)):
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(LINGER - silent, 0.05)):
@@ -154,7 +176,7 @@ class Pipe:
 
 
 class Lines:
-    """Bytes in, lines out; a line over the limit is cut, an unread flood pauses the pipe."""
+    """Bytes in, lines out; a line over the limit is cut, an unread flood pauses the pipe, a read one starves nobody."""
 
     def __init__(self) -> None:
         self.pause: Callable[[], None] = lambda: None
@@ -187,17 +209,21 @@ class Lines:
         line = bytes(self._part).removesuffix(b"\r")
         self._part.clear()
         self._lines.append(line)
-        self._size += len(line) + 1
+        self._size += len(line) + _LINE_COST
         self._news.set()
 
     async def read(self) -> AsyncIterator[bytes]:
+        taken = 0
         while True:
             while self._lines:
                 line = self._lines.popleft()
-                self._size -= len(line) + 1
+                self._size -= len(line) + _LINE_COST
                 if self._size < QUEUE_LIMIT // 2:
                     self.resume()
                 yield line
+                taken += 1
+                if taken % _TURN == 0:
+                    await asyncio.sleep(0)
             if self._ended:
                 return
             self._news.clear()
@@ -252,6 +278,7 @@ class RunningChild:
         return code
 
     async def terminate(self) -> None:
+        self._spawner.name_servers(self._tree())
         await procs.end_all(self._tree, reap=self._spawner.reaper.reap)
 
     def _tree(self) -> set[procs.Proc]:
@@ -273,8 +300,11 @@ class Spawner:
         own: Mapping[str, str],
         marks: Mapping[str, str],
         umask: int,
+        warn: Callable[[str], None],
     ) -> None:
         """``own`` is the workspace's HOME and TMPDIR, whatever the sandbox; ``marks`` say whose the processes are."""
+        self._warn = warn
+        self._named: set[procs.Proc] = set()
         self.reaper = Reaper()
         self.redactor = redactor
         self._folder, self._box, self._own, self._marks, self._umask = folder, box, own, marks, umask
@@ -285,6 +315,12 @@ class Spawner:
         pipe = Pipe(fd, sink, at_end)
         self._pipes.append(pipe)
         return pipe
+
+    def name_servers(self, found: Iterable[procs.Proc]) -> None:
+        """Who still listens is said before it is ended: a person may look for that server."""
+        for proc, ports in listening(set(found) - self._named).items():
+            self._named.add(proc)
+            self._warn(f"{proc.command} ({proc.pid}) still listened on {', '.join(map(str, ports))}: it is ended")
 
     async def close(self) -> None:
         """After the sweep: what is still in the pipes reaches the files."""

@@ -1,4 +1,8 @@
-"""Working time: a monotonic clock that an open question holds. Standard library only."""
+"""Working time: a monotonic clock that an open question holds. Standard library only.
+
+Time in which this process itself was frozen (SIGSTOP, a paused container or machine) is no working time: it is seen by
+a wait that took longer than it should.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,10 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Final
+
+BEAT: Final = 1.0  # seconds: the longest single wait, so what a freeze may still be counted as work
+LATE: Final = 2.0  # seconds that a busy machine may be late; more was frozen
 
 
 class WorkClock:
@@ -36,6 +44,11 @@ class WorkClock:
             self._since = self._now()
         self._changed.set()
 
+    @property
+    def heard(self) -> float:
+        """When something was heard last, in working time."""
+        return self._mark
+
     def touch(self) -> None:
         """Something was heard: the idle time starts again."""
         self._mark = self.worked
@@ -48,9 +61,13 @@ class WorkClock:
             if left <= 0 or quiet <= 0:
                 return left > 0
             self._changed.clear()
-            wait = None if self.held else min(left, quiet)
+            wait, begun = min(left, quiet, BEAT), self._now()
             try:
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(None if self.held else wait):
                     await self._changed.wait()
             except TimeoutError:
-                continue
+                self._forgive(self._now() - begun - wait)
+
+    def _forgive(self, late: float) -> None:
+        if late > LATE:
+            self._worked -= late

@@ -99,6 +99,8 @@ class Commands:
             async with asyncio.timeout(limit.total_seconds()):
                 return await asyncio.shield(exited)
         except TimeoutError:
+            if exited.done():  # both at once: we had been frozen
+                return exited.result()
             await procs.end_all(lambda: _below_us() - before, reap=self.spawner.reaper.reap)
             return None
 

@@ -27,6 +27,7 @@ class EventLog:
         self._redactor, self._heard, self._most = redactor, heard, most
         self._full = False
         self.conversation = ""
+        self.model = ""
         self.usage = Usage()
 
     def emit(self, event: AgentEvent) -> None:
@@ -51,6 +52,7 @@ class EventLog:
     def _note(self, event: AgentEvent) -> None:
         if event.kind is EventKind.STARTED:
             self.conversation = str(event.data.get("conversation") or self.conversation)
+            self.model = str(event.data.get("model") or self.model)
         if event.kind is EventKind.USAGE:
             self.usage += Usage(**{k: v for k, v in event.data.items() if k in Usage.__slots__})
 

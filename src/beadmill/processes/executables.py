@@ -9,16 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from beadmill import redact
 from beadmill.errors import Refused, Unavailable
-from beadmill.processes.environment import TRUSTED_DIRS
+from beadmill.processes import procs
+from beadmill.processes.environment import MARK_VARIABLE, TRUSTED_DIRS
 
 _PATIENCE: Final = 10.0  # seconds for a small question
+_LINE: Final = 65_536  # bytes
+_TAIL: Final = 60  # lines kept of a long run
 
 
 def find(name: str, *, path: str | None = None) -> Path | None:
@@ -78,3 +84,55 @@ async def ask(argv: Sequence[str], *, env: Mapping[str, str], patience: float = 
             process.kill()
         await process.wait()
     return process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+
+async def stream(
+    argv: Sequence[str], *, env: Mapping[str, str], say: Callable[[str], None], patience: float
+) -> tuple[int, tuple[str, ...]]:
+    """Exit code and the last lines of a long run with a closed stdin; ``say`` gets every line as it comes, stdout and
+    stderr mixed, without secrets. When the caller is cancelled or patience ends, all that it started ends first.
+
+    For the daemon only, like ``ask``. Raises Unavailable when it cannot start or takes too long.
+    """
+    mark = secrets.token_hex(16)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            env={**env, MARK_VARIABLE: mark},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=_LINE,
+        )
+    except OSError as error:
+        raise Unavailable(f"{argv[0]} cannot be started: {error.strerror}", code="AGENT_MISSING") from error
+    last: deque[str] = deque(maxlen=_TAIL)
+    try:
+        async with asyncio.timeout(patience):
+            async for line in _lines(process, redact.ours()):
+                last.append(line)
+                say(line)
+            return await process.wait(), tuple(last)
+    except TimeoutError as error:
+        raise Unavailable(f"{argv[0]} was not done in {patience:g} s", code="AGENT_SILENT") from error
+    finally:
+        if process.returncode is None:
+            await procs.end_all(lambda: procs.of_mark(mark))
+        await process.wait()
+
+
+async def _lines(process: asyncio.subprocess.Process, redactor: redact.Redactor) -> AsyncIterator[str]:
+    """A line over the limit is cut into pieces."""
+    assert process.stdout is not None
+    while True:
+        try:
+            raw = await process.stdout.readuntil(b"\n")
+        except asyncio.IncompleteReadError as end:
+            raw = end.partial
+            if not raw:
+                return
+        except asyncio.LimitOverrunError as over:
+            raw = await process.stdout.read(over.consumed)
+        text = redact.clean(redactor.text(raw.decode("utf-8", "replace"))).rstrip()
+        if text:
+            yield text

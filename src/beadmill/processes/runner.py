@@ -18,8 +18,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -43,15 +43,15 @@ from beadmill.errors import BeadmillError
 from beadmill.processes import control, procs
 from beadmill.processes import folder as files
 from beadmill.processes.box import Box
-from beadmill.processes.children import RunningChild, Spawner
+from beadmill.processes.children import Spawner
 from beadmill.processes.clock import WorkClock
 from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
-from beadmill.processes.services import Keeper, NotBegun, Use, note_address
+from beadmill.processes.runner_io import IO, Cut, Inside, ServerIO
+from beadmill.processes.services import Keeper, NotBegun, Use
 from beadmill.processes.spec import (
-    AgentEvent,
     AgentTask,
     Batch,
     BoxSpec,
@@ -68,6 +68,8 @@ from beadmill.redact import Redactor, secrets_of
 LOCK_PATIENCE: Final = 2.0  # seconds: a probe of somebody else holds the lock for microseconds
 UNWIND: Final = 10.0  # seconds a stopped adapter may take to end its child before everything is ended for it
 _PR_SET_CHILD_SUBREAPER: Final = 36
+LOOK: Final = 10.0  # seconds for which a silent agent is looked at before it counts as idle
+BUSY: Final = 0.1  # processors that work keeps busy at least
 T = TypeVar("T")
 
 
@@ -111,19 +113,6 @@ def _owner(token: str) -> Json:
     return {"token": token, "pid": os.getpid(), "start": me.start if me else 0, "boot": procs.boot_id()}
 
 
-@dataclass(slots=True)
-class Cut:
-    """Why the work was ended from outside; the first reason stays."""
-
-    reason: str = ""  # stop | budget | idle | steps | terminated | unused
-    happened: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def now(self, reason: str) -> None:
-        if not self.happened.is_set():
-            self.reason = reason
-            self.happened.set()
-
-
 class Runner:
     def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int) -> None:
         self.folder, self.spec, self.umask = folder, spec, umask
@@ -143,16 +132,37 @@ class Runner:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.cut.now, "terminated")
         async with control.listening(self._take):
             end = await self._work()
-            left = await procs.end_all(lambda: procs.of_runner(self.mark), reap=self._reap)
+            left = await self._sweep()
             await self._close()
             for proc in left:
-                self.log.say(EventKind.WARNING, message=f"process {proc.pid} ({proc.command}) could not be ended")
+                self._warn(f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
         self.log.close()
-        files.write_json(Path("end.json"), {**encode_end(end), "left": [p.pid for p in left], "used": _used()})
-        crashpoints.reach("runner.ended")
+        self._say_end({**encode_end(end), "left": [p.pid for p in left], "used": _used()})
         sys.stderr.flush()
         os._exit(0)
+
+    async def _sweep(self) -> tuple[procs.Proc, ...]:
+        """Ends all that was started, wherever it went. Returns who could not be ended."""
+
+        def who() -> set[procs.Proc]:
+            return procs.of_runner(self.mark)
+
+        if self.spawner is None:
+            return await procs.end_all(who)
+        self.spawner.name_servers(who())
+        reap = self.spawner.reaper.reap
+        return await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+
+    def _say_end(self, end: Json) -> None:
+        try:
+            files.write_json(Path("end.json"), end)
+        except FileNotFoundError:  # somebody has deleted the session's folder: nobody is left to be told
+            traceback.print_exc()
+        crashpoints.reach("runner.ended")
+
+    def _warn(self, message: str) -> None:
+        self.log.say(EventKind.WARNING, message=message)
 
     def _take(self, order: Order) -> None:
         match order:
@@ -164,10 +174,6 @@ class Runner:
                 self.cut.now("stop")
             case _:
                 self.orders.put_nowait(order)
-
-    def _reap(self) -> None:
-        if self.spawner is not None:
-            self.spawner.reaper.reap()
 
     async def _work(self) -> Ended | Ran:
         match self.work:
@@ -182,7 +188,7 @@ class Runner:
         sandbox = by_path(self.spec["sandbox"])()
         self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
         own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
-        self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask)
+        self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask, warn=self._warn)
         return self.spawner
 
     async def _close(self) -> None:
@@ -192,7 +198,7 @@ class Runner:
         if self.box is not None:
             _, error = await _plugin(self.box.close())
             if error is not None:
-                self.log.say(EventKind.WARNING, message=f"the sandbox did not close: {error}")
+                self._warn(f"the sandbox did not close: {error}")
 
     # --- a batch
 
@@ -222,8 +228,14 @@ class Runner:
     async def _turn(self, task: AgentTask) -> Ended:
         spawner, agent = await self._open(), self._agent()
         async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)), self._using() as use:
-            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed, use)))
+            end: Ended | None = await self._until_cut(
+                agent.drive(placed, IO(self._inside(spawner), placed, self.orders, use))
+            )
         return self._cut_short() if end is None else end
+
+    def _inside(self, spawner: Spawner) -> Inside:
+        workspace = self.box_spec.workspace
+        return Inside(self.token, self.mark, self.folder, workspace, self.log, self.cut, spawner)
 
     def _agent(self) -> Any:
         adapter: Mapping[str, Any] = self.spec["adapter"]
@@ -250,13 +262,23 @@ class Runner:
             self.cut.now("unused")
 
         async with _beside(keep()):
-            said = await self._until_cut(agent.serve(service, ServerIO(self, spawner, service)))
+            said = await self._until_cut(agent.serve(service, ServerIO(self._inside(spawner))))
         return self._cut_short() if said is None else self._failed(Why.LOST, said)
 
     async def _watch(self, task: AgentTask) -> None:
         self.clock.touch()
-        idle = await self.clock.lapse(task.budget, task.idle)
-        self.cut.now("idle" if idle else "budget")
+        while await self.clock.lapse(task.budget, task.idle):
+            if not await self._at_work(task.idle):
+                return self.cut.now("idle")
+            self.clock.touch()
+        self.cut.now("budget")
+
+    async def _at_work(self, idle: timedelta) -> bool:
+        """Silent is not idle: a long build says nothing for its time. Looks for a while at what the processes do."""
+        window = min(LOOK, idle.total_seconds() / 4)
+        before, heard = procs.cpu_of_runner(self.mark), self.clock.heard
+        await asyncio.sleep(window)
+        return self.clock.heard != heard or procs.cpu_of_runner(self.mark) - before > BUSY * window
 
     async def _until_cut(self, work: Any) -> Any:
         """The work's result, or None when it was cut: then it was cancelled and given time to unwind."""
@@ -269,7 +291,7 @@ class Runner:
         task.cancel()
         await asyncio.wait({task}, timeout=UNWIND)
         if task.done() and not task.cancelled() and task.exception() is not None:
-            self.log.say(EventKind.WARNING, message=f"while it was stopped: {task.exception()}")
+            self._warn(f"while it was stopped: {task.exception()}")
         return None
 
     def _cut_short(self) -> Ended:
@@ -291,6 +313,7 @@ class Runner:
         """The runner knows the token, the time and what was heard, whatever the adapter filled in."""
         conversation = end.session.conversation or self.log.conversation
         usage = self.log.usage if end.usage == Usage() else end.usage
+        usage = replace(usage, model=usage.model or self.log.model)
         worked = timedelta(seconds=round(self.clock.worked, 3))
         whole = replace(end, session=SessionRef(self.token, conversation), worked=worked, usage=usage)
         return self._scrubbed(whole)
@@ -363,45 +386,3 @@ async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
         yield replace(task, cwd=empty)
     finally:
         shutil.rmtree(empty, ignore_errors=True)
-
-
-class IO:
-    """agents.contract.SessionIO."""
-
-    def __init__(self, runner: Runner, spawner: Spawner, task: AgentTask, use: Use | None) -> None:
-        self._runner, self._spawner, self._cwd = runner, spawner, task.cwd
-        self._steps_left = task.max_steps or None
-        self.use = use
-        self.token, self.mark = runner.token, runner.mark
-        self.workspace = runner.box_spec.workspace
-
-    async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
-    ) -> RunningChild:
-        return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
-
-    async def emit(self, event: AgentEvent) -> None:
-        self._runner.log.emit(event)
-        if event.kind is EventKind.TOOL and self._steps_left is not None:
-            self._steps_left -= 1
-            if self._steps_left < 0:  # this one is too much; a CLI that counts by itself has stopped before
-                self._runner.cut.now("steps")
-
-    async def orders(self) -> AsyncIterator[Order]:
-        while True:
-            yield await self._runner.orders.get()
-
-
-class ServerIO:
-    """agents.contract.ServerIO."""
-
-    def __init__(self, runner: Runner, spawner: Spawner, service: Service) -> None:
-        self._runner, self._spawner, self._cwd = runner, spawner, service.cwd
-        self.workspace = runner.box_spec.workspace
-
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None) -> RunningChild:
-        return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=b"")
-
-    def listens(self, address: Json) -> None:
-        note_address(self._runner.folder, address)
-        self._runner.log.say(EventKind.STARTED)

@@ -30,6 +30,7 @@ from beadmill.processes.spec import Stop
 READY: Final = 90.0  # seconds a server may take until it listens: a cold one on a busy machine takes ten
 PROBE: Final = 2.0  # seconds: the server's own look at the lock takes microseconds
 LET_GO: Final = 10.0  # seconds a server may take to end a conversation whose session is gone
+FIRST: Final = 60.0  # seconds a server waits at least for its first session
 LOOK: Final = 0.5  # seconds between two looks of a server at its users
 _POLL: Final = 0.02
 
@@ -45,6 +46,11 @@ def address_of(server: Path) -> Json:
 
 def note_address(server: Path, address: Json) -> None:
     files.write_json(server / "address.json", address)
+
+
+def closing(server: Path) -> bool:
+    """Nobody can use it any more."""
+    return (server / "closing").exists()
 
 
 def _user(server: Path, token: str) -> Path:
@@ -94,7 +100,7 @@ class Use:
         self._handles.append(handle := _open(self.server / "use"))
         patience = time.monotonic() + PROBE
         while not _take(handle, fcntl.LOCK_SH):
-            if time.monotonic() > patience:
+            if closing(self.server) or time.monotonic() > patience:
                 raise NotBegun
             await asyncio.sleep(_POLL)
 
@@ -121,10 +127,14 @@ class Use:
             _user(self.server, self.token).unlink(missing_ok=True)
         elif files.state(self.server) is State.LIVE:
             await control.deliver(self.server, Stop("a conversation could not be ended"))
-            await _until(lambda: files.state(self.server) is not State.LIVE, LET_GO)
+            await until(lambda: files.state(self.server) is not State.LIVE, LET_GO)
         for handle in self._handles:
             os.close(handle)
         self._handles.clear()
+
+
+def _forget(user: Path) -> None:
+    user.unlink(missing_ok=True)
 
 
 # --- the server
@@ -146,11 +156,17 @@ class Keeper:
                 await self._release(path)
             if not _take(self._use, fcntl.LOCK_EX):
                 used = time.monotonic()
-            elif time.monotonic() - used >= self.idle:
+            elif time.monotonic() - used >= self._patience:
+                (self.server / "closing").touch(mode=0o600)
                 return
             else:
                 fcntl.flock(self._use, fcntl.LOCK_UN)
             await asyncio.sleep(min(LOOK, max(self.idle / 4, _POLL)))
+
+    @property
+    def _patience(self) -> float:
+        """Whoever had it started is given time to come."""
+        return self.idle if (self.server / "users").exists() else max(self.idle, FIRST)
 
     def _left(self) -> Iterator[Path]:
         """Files of sessions whose runner is gone."""
@@ -163,17 +179,17 @@ class Keeper:
         left = files.read_json(path) or {}
         conversation = str(left.get("conversation") or "")
         if not conversation or await self.release(conversation):
-            path.unlink(missing_ok=True)
+            _forget(path)
 
 
 # --- the daemon, about a session whose runner is gone
 async def let_go(server: Path, token: str) -> bool:
     """True once nothing of this session runs on the server: it ended the conversation, or is gone itself."""
     path = _user(server, token)
-    return await _until(lambda: not path.exists() or files.state(server) is not State.LIVE, LET_GO)
+    return await until(lambda: not path.exists() or files.state(server) is not State.LIVE, LET_GO)
 
 
-async def _until(holds: Callable[[], bool], seconds: float) -> bool:
+async def until(holds: Callable[[], bool], seconds: float) -> bool:
     patience = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > patience:

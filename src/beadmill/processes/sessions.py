@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import itertools
-import json
 import os
-import re
 import secrets
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from beadmill import crashpoints
-from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
 from beadmill.domain.values import Json
 from beadmill.errors import Conflict, Unavailable
-from beadmill.processes import control, procs, services
 from beadmill.processes import folder as files
+from beadmill.processes import procs
+from beadmill.processes.alive import all_of, still_running
 from beadmill.processes.environment import for_runner, marks
 from beadmill.processes.folder import State
-from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order, Service, Stop
-from beadmill.processes.wire import decode, encode, encode_end, encode_work
+from beadmill.processes.servers import Servers, is_server
+from beadmill.processes.session import FolderSession, Pause, folder_name, read_all
+from beadmill.processes.spec import AgentTask, Batch, BoxSpec, Service
+from beadmill.processes.wire import encode, encode_work
 
 SOURCE: Final = Path(__file__).resolve().parents[2]
 START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from beadmill.processes.runner import main; main()"
 START_PATIENCE: Final = 20.0  # seconds until `started` must be there
-STOP_PATIENCE: Final = 25.0  # seconds for the runner to unwind the adapter and sweep, before it is killed itself
-_POLL: Final = (0.005, 0.2)  # first and longest pause between two looks, in seconds
-_SLUG: Final = 80
-_SERVERS: Final = "server"  # the part of a token that tells a server's session
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,144 +46,17 @@ class Adapter:
     server_idle: float | None = None
 
 
-class _Pause:
-    """Looks often at first, then less."""
-
-    def __init__(self, longest: float = _POLL[1]) -> None:
-        self._next, self._longest = _POLL[0], longest
-
-    async def __call__(self) -> None:
-        await asyncio.sleep(self._next)
-        self._next = min(self._next * 1.5, self._longest)
-
-
-class FolderSession:
-    """contract.Session."""
-
-    def __init__(self, folder: Path, token: str) -> None:
-        self.folder, self.token = folder, token
-
-    async def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
-        path, offset, pause = self.folder / "events.jsonl", after, _Pause()
-        while True:
-            done = files.state(self.folder) in (State.ENDED, State.LOST)
-            for line in _whole_lines(path, offset):
-                offset += len(line)
-                yield offset, decode(AgentEvent, json.loads(line))
-            if done:
-                return
-            await pause()
-
-    async def order(self, order: Order) -> None:
-        """A runner that just starts is waited for. Raises Unavailable when a living one does not answer."""
-        patience, pause = time.monotonic() + control.ANSWER, _Pause()
-        while files.state(self.folder) in (State.NEW, State.LIVE):
-            if await control.deliver(self.folder, order):
-                return
-            await pause()
-            if time.monotonic() > patience:
-                raise Unavailable(f"session {self.token} does not take orders", code="SESSION_DEAF")
-
-    def ended(self) -> Ended | Ran | Lost | None:
-        return files.end_of(self.folder)
-
-    def live(self) -> bool:
-        return files.is_locked(self.folder)
-
-    @property
-    def mark(self) -> str:
-        """What its processes carry in their environment. Tokens may come twice on a machine (a copied home), marks not."""
-        return str((files.read_json(self.folder / "spec.json") or {}).get("mark") or "no session")
-
-    def running(self) -> set[procs.Proc]:
-        """Everything that runs of it, the runner included."""
-        return procs.of_mark(self.mark)
-
-    async def wait(self) -> Ended | Ran | Lost:
-        pause = _Pause()
-        while (end := self.ended()) is None:
-            await pause()
-        return end
-
-    async def stop(self, reason: str) -> None:
-        """Raises Unavailable naming what still runs when it could not be ended."""
-        self._forbid_start()
-        if self.live():
-            await self._ask_to_stop(reason)
-        if self.live():
-            self._kill_runner()
-        await self._let_go(reason)
-        left = await procs.end_all(self.running)
-        if left or self.live():
-            names = ", ".join(f"{p.pid} ({p.command})" for p in left) or "its runner"
-            raise Unavailable(
-                f"session {self.token} is not stopped: {names} still runs",
-                code="STILL_RUNNING",
-                details={"pids": [p.pid for p in left]},
-                kept="the session folder and the work in its tree",
-                next="end these processes, then try again",
-            )
-
-    def _forbid_start(self) -> None:
-        """A session that was never started is ended before it can be."""
-        if files.state(self.folder) is not State.NEW:
-            return
-        with files.lock(self.folder) as mine:
-            if mine and files.write_json(self.folder / "started", datetime.now(UTC).isoformat(), replace=False):
-                kind = (files.read_json(self.folder / "spec.json") or {}).get("work", {}).get("type")
-                end = Ran((), stopped=True) if kind == "Batch" else Stopped(session=SessionRef(self.token))
-                files.write_json(self.folder / "end.json", encode_end(end))
-
-    async def _ask_to_stop(self, reason: str) -> None:
-        try:
-            async with asyncio.timeout(STOP_PATIENCE):
-                await self.order(Stop(reason))
-                pause = _Pause(0.02)
-                while self.live():
-                    await pause()
-        except (TimeoutError, Unavailable):
-            return
-
-    async def _let_go(self, reason: str) -> None:
-        """What it left running on a server is ended there; a server that cannot goes as a whole."""
-        chosen = files.read_json(self.folder / "server.json")
-        if chosen is None:
-            return
-        server = Path(chosen["folder"])
-        if not await services.let_go(server, self.token):
-            await FolderSession(server, (files.read_json(server / "spec.json") or {}).get("token", "")).stop(reason)
-
-    def _kill_runner(self) -> None:
-        owner = files.read_json(self.folder / "owner.json")
-        if owner is None or owner["boot"] != procs.boot_id():
-            return
-        proc = procs.look(owner["pid"])
-        if proc is not None and proc.start == owner["start"]:
-            procs.send(proc, signal.SIGKILL)
-
-
-def _whole_lines(path: Path, offset: int) -> Iterator[bytes]:
-    """Complete lines from ``offset`` on; a line that is still being written stays for the next look."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    with file:
-        file.seek(offset)
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
-
-
 class FolderSessions:
     """contract.Sessions over ``root``. ``adapters`` by agent name, ``sandboxes`` by name as dotted paths."""
 
     def __init__(self, root: Path, *, adapters: Mapping[str, Adapter], sandboxes: Mapping[str, str]) -> None:
         self.root, self.adapters, self.sandboxes = root, adapters, sandboxes
-        self.servers = root  # where the sessions of servers lie
+        # A copied home has the same tokens; what its marks begin with tells its processes from ours.
+        self._home = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12] + "."
+        self.servers = Servers(root, self._begin)
 
     def folder(self, token: str) -> Path:
-        return self.root / _folder_name(token)
+        return self.root / folder_name(token)
 
     def find(self, token: str) -> FolderSession | None:
         folder = self.folder(token)
@@ -198,50 +64,39 @@ class FolderSessions:
 
     def all(self) -> Iterator[FolderSession]:
         """Every session with a readable spec."""
-        yield from self._read(sorted(path.parent for path in self.root.glob("*/spec.json")))
+        yield from read_all(sorted(path.parent for path in self.root.glob("*/spec.json")))
 
-    def live_servers(self) -> list[FolderSession]:
-        """The servers that run now."""
-        found = self.servers.glob(f"*{_SERVERS}-*/lock")
-        return [s for s in self._read(sorted(path.parent for path in found)) if s.live() and _is_server(s.token)]
-
-    async def close_servers(self, run: str, why: str) -> None:
-        """Ends every server of the run. Raises Unavailable when one could not be ended."""
-        for server in self.live_servers():
-            if server.token.startswith(f"{run}/{_SERVERS}/"):
-                await server.stop(why)
-
-    def _lost(self) -> list[FolderSession]:
+    def _open(self) -> Iterator[FolderSession]:
         """Folders that have an end are passed by unread: there are as many as there ever were sessions."""
         folders = (path.parent for path in self.root.glob("*/spec.json"))
-        left = sorted(folder for folder in folders if not (folder / "end.json").exists())
-        return [s for s in self._read(left) if files.state(s.folder) is State.LOST]
+        yield from read_all(sorted(folder for folder in folders if not (folder / "end.json").exists()))
 
-    def _read(self, folders: Iterable[Path]) -> Iterator[FolderSession]:
-        for folder in folders:
-            spec = files.read_json(folder / "spec.json")
-            if spec is not None:
-                yield FolderSession(folder, spec["token"])
+    async def sweep(self, owned: Collection[str]) -> tuple[str, ...]:
+        """Ends what lost sessions left running, and sessions that nobody owns: not among the tokens ``owned``, for
+        whoever put the database back to an older state. Returns the tokens of what it ended. For start-up.
 
-    async def sweep_lost(self) -> tuple[str, ...]:
-        """Ends what lost sessions left running; returns their tokens. For start-up.
-
-        Raises Unavailable when one could not be ended, behind having tried all.
+        Raises Unavailable with all that could not be ended, behind having tried everything.
         """
-        lost = self._lost()
-        failed: list[Unavailable] = []
-        for session in lost:
-            try:
-                await session.stop("its runner is gone")
-            except Unavailable as error:
-                failed.append(error)
-        if failed:
-            raise failed[0]
-        return tuple(s.token for s in lost)
+        swept = [s for s in self._open() if self._stray(s, owned)]
+        await all_of([s.stop("nobody waits for it any more") for s in swept])
+        return tuple(s.token for s in swept)
+
+    def _stray(self, session: FolderSession, owned: Collection[str]) -> bool:
+        """A server belongs to whoever uses it, and ends by itself when nobody does."""
+        if files.state(session.folder) is State.LOST:
+            return True
+        return session.token not in owned and not is_server(session.token)
+
+    async def sweep_gone(self, token: str) -> None:
+        """Ends what still runs of a session whose folder somebody deleted. Raises Unavailable when it cannot."""
+        left = await procs.end_all(lambda: procs.of_token(token, self._home))
+        if left:
+            raise still_running(token, left)
 
     async def attach(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> FolderSession:
-        """Raises Unavailable when the agent or sandbox is not registered, the runner cannot start, or a lost
-        session's processes cannot be ended."""
+        """Raises Unavailable when the agent or sandbox is not registered, the runner cannot start, a lost session's
+        processes cannot be ended, or this system cannot follow processes at all."""
+        procs.require()
         session = FolderSession(self.folder(token), token)
         spec = self._prepare(session, work, box)
         match files.state(session.folder):
@@ -254,36 +109,17 @@ class FolderSessions:
                 pass
         return session
 
-    async def _choose_server(self, session: FolderSession, work: AgentTask | Batch | Service, box: BoxSpec) -> None:
-        """Starts the server that an agent needs, or finds it: one per run, workspace, access and settings."""
-        if not isinstance(work, AgentTask):
-            return
-        adapter = self.adapters[work.seat.agent]
-        if adapter.server_idle is None:
+    async def _choose_server(self, session: FolderSession, work: AgentTask | Batch, box: BoxSpec) -> None:
+        """Starts or finds the server that the agent needs, if it needs one."""
+        adapter = self.adapters.get(work.seat.agent) if isinstance(work, AgentTask) else None
+        if adapter is None or adapter.server_idle is None or not isinstance(work, AgentTask):
             return
         service = Service(work.seat.agent, work.access, box.workspace, timedelta(seconds=adapter.server_idle))
-        same = json.dumps([encode(adapter), encode(box)], sort_keys=True)
-        run = session.token.partition("/")[0] if "/" in session.token else ""
-        name = f"{service.agent}-{service.access}-{hashlib.sha256(same.encode()).hexdigest()[:8]}"
-        folder = await self._server(f"{run}/{_SERVERS}/{name}", service, box)
-        files.write_json(session.folder / "server.json", {"folder": str(folder)})
+        server = await self.servers.choose(session.token, service, box, like=encode(adapter))
+        files.write_json(session.folder / "server.json", {"folder": str(server)})
 
-    async def _server(self, name: str, service: Service, box: BoxSpec) -> Path:
-        """The one that serves now, or the next. Raises Unavailable as ``attach`` does."""
-        for n in itertools.count(1):
-            token = f"{name}/{n}"
-            server = FolderSession(self.servers / _folder_name(token), token)
-            match files.state(server.folder):
-                case State.NEW:
-                    await self._start(server, self._prepare(server, service, box))
-                    return server.folder
-                case State.LIVE:
-                    return server.folder
-                case State.LOST:
-                    await server.stop("its runner is gone")
-                case State.ENDED:
-                    pass
-        raise AssertionError
+    async def _begin(self, session: FolderSession, work: Service, box: BoxSpec) -> None:
+        await self._start(session, self._prepare(session, work, box))
 
     def _prepare(self, session: FolderSession, work: AgentTask | Batch | Service, box: BoxSpec) -> Mapping[str, Json]:
         """The first spec of a token wins: later calls attach to it."""
@@ -292,6 +128,7 @@ class FolderSessions:
         if spec is None:
             session.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             session.folder.mkdir(mode=0o700, exist_ok=True)
+            crashpoints.reach("session.folder")
             files.write_json(path, self._spec(session.token, work, box), replace=False)
             spec = files.read_json(path)
             crashpoints.reach("session.spec")
@@ -310,7 +147,7 @@ class FolderSessions:
                 raise Unavailable(f"there is no agent {agent!r}", code="NO_AGENT")
         return {
             "token": token,
-            "mark": secrets.token_hex(16),
+            "mark": self._home + secrets.token_hex(16),
             "work": encode_work(work),
             "box": encode(box),
             "sandbox": self.sandboxes[box.sandbox],
@@ -320,7 +157,7 @@ class FolderSessions:
     async def _start(self, session: FolderSession, spec: Mapping[str, Json]) -> None:
         process = _launch(session, spec["adapter"] or {})
         crashpoints.reach("session.spawned")
-        patience, pause = time.monotonic() + START_PATIENCE, _Pause(0.02)
+        patience, pause = time.monotonic() + START_PATIENCE, Pause(0.02)
         while True:
             gone = process.poll() is not None
             if (session.folder / "started").exists():
@@ -334,15 +171,6 @@ class FolderSessions:
                     kept="the session can be started again",
                 )
             await pause()
-
-
-def _folder_name(token: str) -> str:
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", token).strip("-.")[:_SLUG]
-    return f"{slug}-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
-
-
-def _is_server(token: str) -> bool:
-    return token.partition("/")[2].startswith(f"{_SERVERS}/")
 
 
 def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.Popen[bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-HEAD = "0001"
+HEAD = "0002"
 
 
 def current(engine: Engine) -> str:

@@ -140,7 +140,8 @@ runs = table(
     Column("work", JSON, nullable=False),  # engine.port.Work, frozen
     Column("parent", String),  # the run a rerun came from
     Column("tokens", Integer, nullable=False, default=0),
-    Column("cost_usd", Float),
+    Column("cost_usd", Float),  # of the priced turns; null = none was
+    Column("unpriced", Integer, nullable=False, default=0, server_default="0"),  # turns that cost_usd does not hold
     Column("agent_seconds", Float, nullable=False, default=0),
     Column("created", String, nullable=False),
     Column("ended", String),
@@ -251,6 +252,9 @@ sessions = table(
     Column("output", Integer, nullable=False, default=0),
     Column("reasoning", Integer, nullable=False, default=0),
     Column("cost_usd", Float),
+    Column("cost_source", String, nullable=False, default="", server_default=""),  # domain.price.Source
+    Column("agent", String, nullable=False, default="", server_default=""),
+    Column("model", String, nullable=False, default="", server_default=""),  # the seat's, then the one that was used
     Column("seconds", Float, nullable=False, default=0),
 )
 Index("sessions_visit", sessions.c.visit_id)

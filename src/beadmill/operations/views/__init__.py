@@ -11,13 +11,16 @@ from beadmill.operations.views.house import (
     ConfigView,
     Done,
     HealthLine,
+    InstallView,
     LinkView,
     LintView,
+    ModelView,
     ProbeView,
     ProblemView,
     SopLine,
     SopView,
     StatusView,
+    TurnView,
 )
 from beadmill.operations.views.made import (
     ArtifactLine,
@@ -34,6 +37,7 @@ from beadmill.operations.views.made import (
     SessionView,
 )
 from beadmill.operations.views.work import (
+    BudgetView,
     ChangeView,
     DecisionView,
     DraftView,
@@ -59,6 +63,7 @@ __all__ = [
     "BeadCount",
     "BeadLine",
     "BeadView",
+    "BudgetView",
     "ChangeView",
     "CheckView",
     "Column",
@@ -73,9 +78,11 @@ __all__ = [
     "GateLine",
     "GateView",
     "HealthLine",
+    "InstallView",
     "InterviewView",
     "LinkView",
     "LintView",
+    "ModelView",
     "NodeView",
     "ProbeView",
     "ProblemView",
@@ -92,6 +99,7 @@ __all__ = [
     "StatusView",
     "TicketLine",
     "TicketView",
+    "TurnView",
     "View",
     "VisitView",
 ]

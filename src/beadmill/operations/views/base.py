@@ -14,10 +14,11 @@ class View(BaseModel):
 
 
 class Spend(View):
-    """``cost_usd`` None = nothing priced yet, never zero by guess."""
+    """``cost_usd`` None = nothing priced yet, never zero by guess; ``unpriced`` turns are not in it."""
 
     tokens: int = 0
     cost_usd: float | None = None
+    unpriced: int = 0
     agent_seconds: float = 0
 
 

@@ -7,18 +7,66 @@ from typing import Any, Literal
 from beadmill.operations.views.base import View
 
 
+class InstallView(View):
+    """An install as it runs, or how the last one ended. ``first`` is the number of the first of ``lines``: earlier ones
+    are left out. ``error`` is the envelope of what failed. Events behind ``seq`` tell what comes next."""
+
+    agent: str
+    state: Literal["running", "done", "failed", "canceled"]
+    started: str
+    ended: str | None
+    first: int
+    lines: tuple[str, ...]
+    version: str
+    error: dict[str, Any] | None
+    seq: int = 0
+
+
 class AgentView(View):
+    """``sign_in`` says what to do when ``signed_in`` is not true. ``ours``: Beadmill has installed it. ``next`` is a
+    command that helps when it is not ready."""
+
     name: str
     state: Literal["ready", "missing", "refused", "failed"]
     path: str
     version: str
     signed_in: bool | None
+    sign_in: str
+    ours: bool
     note: str
+    next: str
     can: dict[str, Any]
+    install: InstallView | None = None
+
+
+class ModelView(View):
+    id: str
+    name: str
+    efforts: tuple[str, ...]
 
 
 class ProbeView(AgentView):
-    models: tuple[str, ...]
+    models: tuple[ModelView, ...]
+
+
+class TurnView(View):
+    """One tiny real turn. ``end`` is Replied when it went well, else ``why``, ``message`` and ``next`` say what failed
+    and what to do. ``cost_usd`` None = unpriced."""
+
+    agent: str
+    ok: bool
+    end: str
+    text: str
+    seconds: float
+    model: str
+    input: int
+    cached: int
+    output: int
+    cost_usd: float | None
+    cost_source: str
+    why: str
+    message: str
+    next: str
 
 
 class SopLine(View):

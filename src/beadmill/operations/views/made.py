@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from beadmill.domain.values import Json
-from beadmill.operations.views.base import View
+from beadmill.operations.views.base import Spend, View
 from beadmill.operations.views.work import GateLine
 
 
@@ -82,6 +82,7 @@ class BeadLine(View):
 class BeadView(BeadLine):
     bead: Json
     tries: tuple[AttemptView, ...]
+    spend: Spend  # of all its tries
     evidence: Json  # BeadEvidence of the attempt that is done, else of the last
     checks: tuple[CheckView, ...]
     diff: str
@@ -100,6 +101,8 @@ class SessionLine(View):
     end: str | None  # Replied, Failed, Ran …
     tokens: int
     cost_usd: float | None
+    cost_source: Literal["", "reported", "priced", "override", "unpriced"]
+    model: str
     seconds: float
 
 

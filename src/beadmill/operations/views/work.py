@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from beadmill.domain.values import Json
 from beadmill.operations.views.base import BeadCount, Column, Spend, View
@@ -106,6 +106,20 @@ class ChangeView(View):
     merge_sha: str | None
 
 
+class BudgetView(View):
+    """How far a run is: ``what`` names the limit that is furthest along, ``share`` its part. ``unpriced`` turns are not
+    seen by a limit in USD; ``blind`` says that there is such a limit and such turns."""
+
+    state: Literal["ok", "warn", "over"]
+    what: str
+    share: float
+    usd: float | None
+    tokens: int | None
+    minutes: float | None
+    unpriced: int
+    blind: bool
+
+
 class RunLine(View):
     id: str
     ticket: str | None
@@ -126,6 +140,7 @@ class RunView(RunLine):
     visits: tuple[VisitView, ...]
     gates: tuple[GateLine, ...]
     beads: BeadCount
+    budget: BudgetView
     change: ChangeView | None
     seq: int  # events up to here are in this view
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from beadmill.domain.budget import Spent, spent
+from beadmill.domain.budget import WARN_AT, Spent, spent
 from beadmill.domain.values import Event, GateKind, Json
 from beadmill.settings import BudgetSettings, RunSettings
 from beadmill.store import tables
@@ -19,21 +19,24 @@ r, g, d = tables.runs, tables.gates, tables.decisions
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """``limits`` are the run's with the newest that people gave, ``times`` how often they did."""
+    """``limits`` are the run's with the newest that people gave, ``times`` how often they did. ``unpriced`` turns are
+    not in ``usd``."""
 
     usd: float | None
     tokens: int
     minutes: float
     limits: BudgetSettings
     times: int
+    unpriced: int = 0
 
     @property
     def spent(self) -> Spent:
-        return spent(self.limits, self.usd, self.tokens, self.minutes)
+        return spent(self.limits, self.usd, self.tokens, self.minutes, turns=self.unpriced)
 
 
 def spending(conn: sa.Connection, run: str) -> Spending:
-    row = conn.execute(sa.select(r.c.cost_usd, r.c.tokens, r.c.agent_seconds, r.c.settings).where(r.c.id == run)).one()
+    columns = (r.c.cost_usd, r.c.tokens, r.c.agent_seconds, r.c.settings, r.c.unpriced)
+    row = conn.execute(sa.select(*columns).where(r.c.id == run)).one()
     query = (
         sa.select(d.c.payload)
         .join(g, g.c.id == d.c.gate_id)
@@ -44,7 +47,7 @@ def spending(conn: sa.Connection, run: str) -> Spending:
     limits = RunSettings.thawed(row.settings).budget
     for payload in answers:
         limits = limits.model_copy(update=_usable(payload))
-    return Spending(row.cost_usd, row.tokens, row.agent_seconds / 60, limits, len(answers))
+    return Spending(row.cost_usd, row.tokens, row.agent_seconds / 60, limits, len(answers), row.unpriced)
 
 
 def _usable(payload: Mapping[str, Json]) -> dict[str, float]:
@@ -55,8 +58,11 @@ def _usable(payload: Mapping[str, Json]) -> dict[str, float]:
 
 
 def warn(tx: Tx, run: str, before: Spent, *, ticket: str | None) -> None:
-    """Once, when 80 % of a limit are used."""
-    now = spending(tx.conn, run).spent
-    if now.state != "ok" and before.state == "ok":
+    """Once when 80 % of a limit are used, and once when a limit in USD stops seeing everything."""
+    found = spending(tx.conn, run)
+    now = found.spent
+    if now.share >= WARN_AT > before.share:
         data = {"what": now.what, "share": round(now.share, 3), "unpriced": now.unpriced}
         tx.emit(Event("budget.warning", data), run=run, ticket=ticket)
+    if now.unpriced and not before.unpriced:
+        tx.emit(Event("budget.unpriced", {"usd": found.limits.usd, "turns": found.unpriced}), run=run, ticket=ticket)

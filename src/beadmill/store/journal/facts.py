@@ -19,15 +19,18 @@ KIND = "parallel_tickets"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``usd`` None = nothing of it was priced. ``agent_seconds`` is working time of all sessions together."""
+    """``usd`` None = nothing of it was priced; ``unpriced`` turns are not in it. ``agent_seconds`` is working time of all
+    sessions together."""
 
     tokens: int = 0
     usd: float | None = None
     agent_seconds: float = 0
+    unpriced: int = 0
 
 
 def cost(conn: Connection, run: str) -> Cost:
-    return Cost(*conn.execute(sa.select(r.c.tokens, r.c.cost_usd, r.c.agent_seconds).where(r.c.id == run)).one())
+    columns = (r.c.tokens, r.c.cost_usd, r.c.agent_seconds, r.c.unpriced)
+    return Cost(*conn.execute(sa.select(*columns).where(r.c.id == run)).one())
 
 
 def approved(conn: Connection, run: str, kind: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from beadmill.domain.machine import Hold, Phase
+from beadmill.domain.price import Price, Source
 from beadmill.domain.values import Event, Json, Usage
 from beadmill.errors import Superseded
 from beadmill.store import tables
@@ -28,6 +29,8 @@ class Opening:
     kind: str
     host: str
     seat: str = ""
+    agent: str = ""
+    model: str = ""
     template: str = ""
     subject: str = ""
     ledger: Sequence[Json] = ()
@@ -58,6 +61,8 @@ def open_session(tx: Tx, visit: str, owner: str, opening: Opening, *, phase: Pha
         "kind": opening.kind,
         "host": opening.host,
         "seat": opening.seat,
+        "agent": opening.agent,
+        "model": opening.model,
         "template": opening.template,
         "subject": opening.subject,
         "ledger": list(opening.ledger),
@@ -84,7 +89,13 @@ def open_session(tx: Tx, visit: str, owner: str, opening: Opening, *, phase: Pha
     return None
 
 
-def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool:
+def seat_of(conn: sa.Connection, token: str) -> tuple[str, str]:
+    """Agent and model that the session was opened with."""
+    row = conn.execute(sa.select(s.c.agent, s.c.model).where(s.c.token == token)).first()
+    return (row.agent, row.model) if row is not None else ("", "")
+
+
+def book(tx: Tx, token: str, end: Json, *, usage: Usage, price: Price, seconds: float) -> bool:
     """The end, once: usage to the run, the lease back, the visit ready. False when it was booked already."""
     values: dict[str, Any] = {
         "ended": tx.now,
@@ -93,7 +104,9 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool
         "cached": usage.cached,
         "output": usage.output,
         "reasoning": usage.reasoning,
-        "cost_usd": usage.cost_usd,
+        "cost_usd": price.usd,
+        "cost_source": price.source,
+        "model": price.model,
         "seconds": seconds,
     }
     query = sa.update(s).where(s.c.token == token, s.c.ended.is_(None)).values(**values)
@@ -102,8 +115,10 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool
         return False
     agent = row.kind == "agent"
     totals = {"tokens": r.c.tokens + usage.tokens, "agent_seconds": r.c.agent_seconds + (seconds if agent else 0)}
-    if usage.cost_usd is not None:
-        totals["cost_usd"] = sa.func.coalesce(r.c.cost_usd, 0) + usage.cost_usd
+    if price.usd is not None:
+        totals["cost_usd"] = sa.func.coalesce(r.c.cost_usd, 0) + price.usd
+    if price.source is Source.UNPRICED:
+        totals["unpriced"] = r.c.unpriced + 1
     before, ticket = budgets.spending(tx.conn, row.run_id).spent, moves.ticket_key(tx, row.run_id)
     tx.run(sa.update(r).where(r.c.id == row.run_id).values(**totals))
     budgets.warn(tx, row.run_id, before, ticket=ticket)
@@ -116,7 +131,9 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, seconds: float) -> bool
                 "seat": row.seat,
                 "end": end.get("type", ""),
                 "tokens": usage.tokens,
-                "cost_usd": usage.cost_usd,
+                "cost_usd": price.usd,
+                "cost_source": price.source,
+                "model": price.model,
                 "seconds": round(seconds, 3),
             },
         ),

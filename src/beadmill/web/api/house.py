@@ -15,14 +15,37 @@ class Lint(Body):
     text: str = ""
 
 
+class Turn(Body):
+    """The seat to try; empty = what the CLI uses by itself."""
+
+    model: str = ""
+    effort: str = ""
+
+
 @route(router, "agents.listing")
 async def agent_listing(*, ports: InPorts, actor: Who) -> tuple[views.AgentView, ...]:
     return await agents.listing(ports, actor=actor)
 
 
-@route(router, "agents.install")
-async def install(*, ports: InPorts, actor: Who, name: str) -> views.AgentView:
+@route(router, "agents.install", status_code=202)
+async def install(*, ports: InPorts, actor: Who, name: str) -> views.InstallView:
     return await agents.install(ports, name, actor=actor)
+
+
+@route(router, "agents.progress")
+async def progress(*, ports: InPorts, actor: Who, name: str) -> views.InstallView:
+    return await agents.progress(ports, name, actor=actor)
+
+
+@route(router, "agents.cancel")
+async def cancel_install(*, ports: InPorts, actor: Who, name: str) -> views.InstallView:
+    return await agents.cancel(ports, name, actor=actor)
+
+
+@route(router, "agents.turn")
+async def turn(*, ports: InPorts, actor: Who, name: str, body: Turn | None = None) -> views.TurnView:
+    wanted = body or Turn()
+    return await agents.turn(ports, name, model=wanted.model, effort=wanted.effort, actor=actor)
 
 
 @route(router, "agents.probe")

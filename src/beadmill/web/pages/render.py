@@ -39,6 +39,8 @@ def environment() -> Environment:
     made.filters.update(
         when=when,
         money=money,
+        cost=cost,
+        turns=turns,
         tokens=tokens,
         lasted=lasted,
         markdown=markup.markdown,
@@ -76,6 +78,16 @@ def money(usd: float | None) -> str:
     if usd is None:
         return words._("not priced")
     return f"${usd:.2f}" if usd >= 0.01 or usd == 0 else "<$0.01"
+
+
+def turns(count: int) -> str:
+    return words._("1 unpriced turn") if count == 1 else words._("{count} unpriced turns").format(count=count)
+
+
+def cost(spend: Any) -> str:
+    """Money of a Spend; turns without a price are told beside it."""
+    told = turns(spend.unpriced) if spend.unpriced else ""
+    return " + ".join(filter(None, (money(spend.cost_usd) if spend.cost_usd is not None else "", told))) or money(None)
 
 
 def tokens(count: int) -> str:
