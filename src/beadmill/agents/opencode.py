@@ -54,7 +54,7 @@ class OpenCodeAgent:
         self._prefix = _install.prefix(options, self.name)
         self.config_home = _folder(options, "config_home", "XDG_CONFIG_HOME", "~/.config")
         self.data_home = _folder(options, "data_home", "XDG_DATA_HOME", "~/.local/share")
-        self._models = _folder({}, "", "XDG_CACHE_HOME", "~/.cache") / "models.json"
+        self._known_models = _folder({}, "", "XDG_CACHE_HOME", "~/.cache") / "models.json"
         self._env: Mapping[str, str] = options.get("env") or {}
         self.server_idle = float(options.get("server_idle_s") or 600)
         self._retries = int(options.get("retries") or 4)
@@ -108,7 +108,7 @@ class OpenCodeAgent:
         return list(found.values())
 
     def _offered(self) -> Mapping[str, Mapping[str, Json]]:
-        cached = _dict(read_json(self._models))
+        cached = _dict(read_json(self._known_models))
         auth = self._auth()
         env = {**os.environ, **self._env}
         return {
@@ -178,7 +178,7 @@ class OpenCodeAgent:
         mine = self._environment()
         hidden = sorted({name for name in (*self.env_names, *self._env) if name in mine})
         config = home.config(service.access, service.cwd / "tree")
-        made = home.environment(password=password, config=config, hidden=hidden, models=self._models)
+        made = home.environment(password=password, config=config, hidden=hidden, models=self._known_models)
         kept = {k: v for k, v in mine.items() if k not in ("HOME", "TMPDIR")}
         return {**kept, **made, **({"OPENCODE_CONFIG": str(file)} if file else {})}
 
@@ -201,7 +201,17 @@ class OpenCodeAgent:
     async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
         if not self._trust:
             opencode_home.require_no_code(task.cwd)
-        return await Turn(task, io, Home.of(io.workspace), self._retries).run()
+        return await Turn(task, io, Home.of(io.workspace), self._model(task.seat.model), self._retries).run()
+
+    def _model(self, wanted: str) -> str:
+        """With its provider: the configured model's, when none is said. Raises Unavailable when nothing says one."""
+        configured = str(self._config().get("model") or "")
+        if not wanted or "/" in wanted:
+            return wanted or configured
+        provider, slash, _ = configured.partition("/")
+        if not slash:
+            raise Unavailable(f"OpenCode names models as provider/model, which {wanted!r} does not", code="AGENT_MODEL")
+        return f"{provider}/{wanted}"
 
 
 def _folder(options: Mapping[str, Json], name: str, variable: str, default: str) -> Path:

@@ -98,6 +98,7 @@ class Turn:
     task: AgentTask
     io: SessionIO
     home: Home
+    model: str  # provider/name, "" = the configured one
     retries: int  # of the provider, by OpenCode itself, until we say that it failed
     _use: Use = field(init=False)
     _server: Server = field(init=False)
@@ -183,7 +184,7 @@ class Turn:
     # --- the prompt and what follows
 
     async def _prompted(self, conversation: str) -> Ended:
-        await self.io.emit(event(EventKind.STARTED, conversation=conversation, message=self._message))
+        await self.io.emit(event(EventKind.STARTED, conversation=conversation, message=self._message, model=self.model))
         self.home.mark(conversation, marks(token=self.io.token, mark=self.io.mark))
         self._use.holds(conversation)
         self._use.clean = False
@@ -240,7 +241,7 @@ class Turn:
 
     async def _send(self, conversation: str) -> None:
         """Once: from here on the prompt counts as sent, whatever becomes of the answer."""
-        provider, _, model = self.task.seat.model.partition("/")
+        provider, _, model = self.model.partition("/")
         body = {
             "messageID": self._message,
             "parts": [{"type": "text", "text": self.task.brief.text}],
