@@ -29,16 +29,15 @@ def configuration(url: str) -> Json:
         "tool_call": True,
         "reasoning": True,
         "limit": {"context": 128_000, "output": 8192},
-        "cost": {"input": 2, "output": 10, "cache_read": 0.2, "cache_write": 2.5},
         "variants": {"high": {"reasoningEffort": "high"}},
     }
+    cost = {"input": 2, "output": 10, "cache_read": 0.2, "cache_write": 2.5}
     options = {"baseURL": url, "apiKey": "{env:SCRIPTED_MODEL_KEY}"}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": options,
-        "models": {"scripted-large": known, "scripted-small": known, "unpriced": {**known, "cost": None}},
+        "models": {"scripted-large": {**known, "cost": cost}, "scripted-small": known, "unpriced": known},
     }
-    del provider["models"]["unpriced"]["cost"]  # type: ignore[attr-defined]
     return {"model": MODEL, "small_model": MODEL, "enabled_providers": ["scripted"], "provider": {"scripted": provider}}
 
 

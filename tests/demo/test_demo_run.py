@@ -21,6 +21,7 @@ from beadmill.errors import Refused, Unavailable
 
 ROOT = Path(__file__).parents[2]
 CODEX = os.environ.get("BEADMILL_TEST_CODEX", "")
+OPENCODE = os.environ.get("BEADMILL_TEST_OPENCODE", "")
 Git = Callable[..., str]
 
 
@@ -104,6 +105,15 @@ class TestScripted:
 @pytest.mark.timeout(400)
 def test_the_real_codex_builds_the_same_change(tmp_path: Path) -> None:
     done = demo(tmp_path / "home", "--agent", "codex", BEADMILL_AGENTS=json.dumps({"codex": {"path": CODEX}}))
+    assert done.code == 0, done.err
+    assert (done.result["change"]["state"], done.result["retries"]) == ("merged", 1)
+
+
+@pytest.mark.opencode
+@pytest.mark.deliver
+@pytest.mark.timeout(600)
+def test_the_real_opencode_builds_the_same_change(tmp_path: Path) -> None:
+    done = demo(tmp_path / "home", "--agent", "opencode", BEADMILL_AGENTS=json.dumps({"opencode": {"path": OPENCODE}}))
     assert done.code == 0, done.err
     assert (done.result["change"]["state"], done.result["retries"]) == ("merged", 1)
 

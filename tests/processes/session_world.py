@@ -17,7 +17,8 @@ from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import SessionRef
 from beadmill.domain.values import Access, Brief, Json, Seat
 from beadmill.processes import procs
-from beadmill.processes.sessions import Adapter, FolderSession, FolderSessions
+from beadmill.processes.session import FolderSession
+from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec
 
 HOST = "beadmill.workspaces.sandboxes.host:HostSandbox"

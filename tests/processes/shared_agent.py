@@ -56,7 +56,8 @@ class SharedAgent:
             await child.terminate()
 
     async def release(self, conversation: str) -> bool:
-        return await call(self._port, {"end": conversation}) == {"ended": True}
+        said: Json = await call(self._port, {"end": conversation})
+        return said == {"ended": True} and isinstance(said, dict)
 
     async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
         use = io.use

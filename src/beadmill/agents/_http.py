@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
@@ -41,7 +41,7 @@ class Client:
         async with _deadline(patience), self._asked(method, path, body) as (reader, status, headers):
             return status, _json(await _whole(reader, headers))
 
-    async def events(self, path: str, *, silence: float) -> AsyncIterator[Json]:
+    async def events(self, path: str, *, silence: float) -> AsyncGenerator[Json, None]:
         """Server-sent events until the connection ends; raises Slow when even the heartbeat stays out."""
         async with self._asked("GET", path, None) as (reader, status, headers):
             if status != 200:

@@ -134,6 +134,7 @@ class Server(Protocol):
     """Beside Agent: a CLI that is a server, which the sessions of one workspace share. ``drive`` then only connects."""
 
     server_idle: float  # seconds without a session until it ends
+    server_files: tuple[Path, ...]  # what it reads when it starts: a change makes a new one
 
     async def serve(self, service: Service, io: ServerIO) -> str:
         """Runs it in a runner of its own. Returns why it ended by itself; cancellation must end it. Raises Unavailable."""

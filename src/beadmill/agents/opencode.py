@@ -31,6 +31,7 @@ from beadmill.processes.spec import AgentTask, Service
 PACKAGE: Final = "opencode-ai"
 _NEW: Final = ("opencode-*-x64/bin/opencode", "opencode-*64/bin/opencode", "opencode-*/bin/opencode")
 _OLD: Final = ("opencode-*-baseline/bin/opencode", *_NEW)
+SLOW: Final = 30.0  # seconds that it may take to say its version: a second of work, on a busy machine more
 SIGN_IN: Final = "opencode auth login, or set a provider's key (ANTHROPIC_API_KEY, …) where the daemon starts"
 LISTENING: Final = re.compile(rb"opencode server listening on (http://\S+)")
 KEYS: Final = (
@@ -56,6 +57,7 @@ class OpenCodeAgent:
         self.data_home = _folder(options, "data_home", "XDG_DATA_HOME", "~/.local/share")
         self._known_models = _folder({}, "", "XDG_CACHE_HOME", "~/.cache") / "models.json"
         self._env: Mapping[str, str] = options.get("env") or {}
+        self.server_files = tuple(self.config_home / name for name in opencode_home.NAMES)
         self.server_idle = float(options.get("server_idle_s") or 600)
         self._retries = int(options.get("retries") or 4)
         self._trust = bool(options.get("trust_project"))
@@ -81,7 +83,7 @@ class OpenCodeAgent:
         if program is None:
             return None
         executables.require_trusted(program, os.environ)
-        code, out, err = await executables.ask([str(program), "--version"], env={**self._environment(), "HOME": "/"})
+        code, out, err = await executables.ask([str(program), "--version"], env={**self._environment(), "HOME": "/"}, patience=SLOW)
         note = "" if code == 0 else f"opencode --version failed: {err.strip()[-200:]}"
         return Installed(
             program, out.strip().rpartition(" ")[2], signed_in=self._signed_in(), note=note, sign_in=SIGN_IN

@@ -28,6 +28,7 @@ _FLAGS: Final = {
     "OPENCODE_DISABLE_EXTERNAL_SKILLS": "1",
     "OPENCODE_ENABLE_QUESTION_TOOL": "1",
 }
+STRUCTURED: Final = "StructuredOutput"  # the tool by which a schema is asked for
 _LOOK: Final = ("read", "glob", "grep", "list", "todowrite", "todoread")
 _WORK: Final = (*_LOOK, "edit", "bash")
 ALLOWED: Final[Mapping[Access, Sequence[str]]] = {
@@ -107,13 +108,13 @@ class Home:
             "formatter": False,
             "plugin": [(self.root / LEASH.name).as_uri()],
             "instructions": [str(tree / "AGENTS.md")],
-            "permission": {"*": "deny", **dict.fromkeys(ALLOWED[access], "allow")},
+            "permission": {"*": "deny", **dict.fromkeys((*ALLOWED[access], STRUCTURED), "allow")},
         }
 
 
 def rules(access: Access, *, questions: bool) -> list[Json]:
     """A session's own rules, which come last and so win over every configuration."""
-    allowed = (*ALLOWED[access], *(("question",) if questions else ()))
+    allowed = (*ALLOWED[access], STRUCTURED, *(("question",) if questions else ()))
     deny = {"permission": "*", "pattern": "*", "action": "deny"}
     return [deny, *({"permission": name, "pattern": "*", "action": "allow"} for name in allowed)]
 

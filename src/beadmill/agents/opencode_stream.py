@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from beadmill.agents._lines import OUTPUT, event
+from beadmill.agents.opencode_home import STRUCTURED
 from beadmill.domain.ended import Asked, Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Json, Usage
 from beadmill.processes.spec import AgentEvent, EventKind
 
 SHELL: Final = ("bash", "shell")
-STRUCTURED: Final = "StructuredOutput"
 _BY_STATUS: Final = {
     401: Why.AUTH, 403: Why.AUTH, 402: Why.QUOTA, 404: Why.BAD_MODEL, 408: Why.TRANSPORT, 413: Why.CONTEXT,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, cast
 
 from beadmill.agents.contract import Agent
@@ -45,4 +46,6 @@ def adapter(name: str, options: Mapping[str, Json]) -> Adapter:
     known = BUILTIN if name in BUILTIN else paths()
     env: tuple[str, ...] = getattr(agent, "env_names", ())
     idle: float | None = getattr(agent, "server_idle", None)
-    return Adapter(known[name], options, env=env, site=name not in BUILTIN, server_idle=idle)
+    read: tuple[Path, ...] = getattr(agent, "server_files", ())
+    site = name not in BUILTIN
+    return Adapter(known[name], options, env=env, site=site, server_idle=idle, server_files=read)

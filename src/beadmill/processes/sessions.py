@@ -37,13 +37,15 @@ START_PATIENCE: Final = 20.0  # seconds until `started` must be there
 class Adapter:
     """Where the runner finds an agent. ``env`` names variables of the daemon that it may see (a provider's key);
     ``site`` lets it import installed packages, for plugins that are more than standard library. ``server_idle`` is how
-    many seconds the agent's server outlives its last session; None = it has none."""
+    many seconds the agent's server outlives its last session; None = it has none. ``server_files`` are what a server
+    reads when it starts: a change makes a new one."""
 
     path: str
     options: Mapping[str, Json] = field(default_factory=dict)
     env: tuple[str, ...] = ()
     site: bool = False
     server_idle: float | None = None
+    server_files: tuple[Path, ...] = ()
 
 
 class FolderSessions:
@@ -115,7 +117,8 @@ class FolderSessions:
         if adapter is None or adapter.server_idle is None or not isinstance(work, AgentTask):
             return
         service = Service(work.seat.agent, work.access, box.workspace, timedelta(seconds=adapter.server_idle))
-        server = await self.servers.choose(session.token, service, box, like=encode(adapter))
+        like = [encode(adapter), *(files.digest(path) for path in adapter.server_files)]
+        server = await self.servers.choose(session.token, service, box, like=like)
         files.write_json(session.folder / "server.json", {"folder": str(server)})
 
     async def _begin(self, session: FolderSession, work: Service, box: BoxSpec) -> None:
