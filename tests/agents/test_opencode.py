@@ -60,9 +60,7 @@ async def test_a_reply_that_is_no_data_is_read_as_text(opencode: World) -> None:
 
 
 @pytest.mark.opencode
-async def test_the_model_is_asked_once_per_step_and_never_for_a_title(
-    opencode: World, opencode_shared: Shared
-) -> None:
+async def test_the_model_is_asked_once_per_step_and_never_for_a_title(opencode: World, opencode_shared: Shared) -> None:
     opencode.play({"shell": "true"}, {"reply": "done"})
     seat = Seat("opencode", "scripted-small", "high")
     await opencode.run("t", replace(opencode.task(), seat=seat))

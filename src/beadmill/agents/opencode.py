@@ -83,7 +83,9 @@ class OpenCodeAgent:
         if program is None:
             return None
         executables.require_trusted(program, os.environ)
-        code, out, err = await executables.ask([str(program), "--version"], env={**self._environment(), "HOME": "/"}, patience=SLOW)
+        code, out, err = await executables.ask(
+            [str(program), "--version"], env={**self._environment(), "HOME": "/"}, patience=SLOW
+        )
         note = "" if code == 0 else f"opencode --version failed: {err.strip()[-200:]}"
         return Installed(
             program, out.strip().rpartition(" ")[2], signed_in=self._signed_in(), note=note, sign_in=SIGN_IN

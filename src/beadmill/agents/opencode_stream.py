@@ -131,13 +131,12 @@ class OpenCodeStream:
 
     def feed(self, data: Json) -> list[AgentEvent]:
         """What is not about this conversation, and what nobody knows, is passed by."""
-        if not isinstance(data, dict):
-            return []
-        about = data.get("properties")
-        handle = self._kinds.get(str(data.get("type")))
-        if handle is None or not isinstance(about, dict) or about.get("sessionID") != self.ref.conversation:
-            return []
-        return handle(about)
+        handle = self._kinds.get(str(data.get("type"))) if self.about(data) else None
+        return [] if handle is None else handle(data["properties"])
+
+    def about(self, data: Json) -> bool:
+        """Is this event about our conversation?"""
+        return isinstance(data, dict) and _dict(data.get("properties")).get("sessionID") == self.ref.conversation
 
     # --- events
 

@@ -220,24 +220,54 @@ class Turn:
         return stream.end(await self._server.newest(conversation), usage)
 
     async def _listen(self, conversation: str) -> bool:
-        """One connection's events. True = we end the turn ourselves."""
+        """One connection's events. True = we end the turn ourselves.
+
+        A connection made while OpenCode loads its configuration anew lives on and hears nothing of it but the heart.
+        """
         path = f"/event?{urlencode({'directory': str(self._server.directory)})}"
+        heard = True
         async with aclosing(self._server.client.events(path, silence=SILENCE)) as events:
             async for data in events:
-                if isinstance(data, dict) and data.get("type") == "server.connected":
-                    if not self._sent:
+                match data.get("type") if isinstance(data, dict) else None:
+                    case "server.connected" if not self._sent:
                         await self._send(conversation)
-                    elif await self._over(conversation):
-                        self._stream.idle = True
-                        return False
-                    continue
-                for item in self._stream.feed(data):
-                    await self.io.emit(item)
+                    case "server.connected" | "server.heartbeat" as kind:
+                        if not heard or kind == "server.connected":
+                            await self._catch_up(conversation)
+                        if not heard and not self._stream.idle:
+                            return False
+                        heard = kind == "server.connected"
+                    case _ if self._stream.about(data):
+                        heard = True
+                        await self._feed(data)
                 if self._stream.idle:
                     return False
                 if await self._ends_early():
                     return True
         return False
+
+    async def _feed(self, data: Json) -> None:
+        for item in self._stream.feed(data):
+            await self.io.emit(item)
+
+    async def _catch_up(self, conversation: str) -> None:
+        """What a lost connection did not tell: how it stands, what it asks, the newest message, and whether that is all."""
+        states = await self._server.ask("GET", "/session/status") or {}
+        if conversation in states:
+            status = {"sessionID": conversation, "status": states[conversation]}
+            await self._feed({"type": "session.status", "properties": status})
+        for kind in ("question", "permission"):
+            for asked in await self._server.ask("GET", f"/{kind}") or []:
+                if self._stream.about({"properties": asked}):
+                    await self._feed({"type": f"{kind}.asked", "properties": asked})
+        newest = await self._server.newest(conversation)
+        if newest is not None and newest["info"].get("parentID") == self._message:
+            for part in newest.get("parts") or []:
+                await self._feed(
+                    {"type": "message.part.updated", "properties": {"sessionID": conversation, "part": part}}
+                )
+            ended = bool((newest["info"].get("time") or {}).get("completed"))
+            self._stream.idle = self._stream.idle or (ended and conversation not in states)
 
     async def _send(self, conversation: str) -> None:
         """Once: from here on the prompt counts as sent, whatever becomes of the answer."""
@@ -251,13 +281,6 @@ class Turn:
         }
         self._sent = True
         await self._server.ask("POST", f"/session/{conversation}/prompt_async", body)
-
-    async def _over(self, conversation: str) -> bool:
-        """Behind a broken connection: is there an answer, and does nothing run any more?"""
-        if await self._server.busy(conversation):
-            return False
-        info = (await self._server.newest(conversation) or {}).get("info", {})
-        return info.get("parentID") == self._message and bool(info.get("time", {}).get("completed"))
 
     async def _ends_early(self) -> bool:
         stream = self._stream
