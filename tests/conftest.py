@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from beadmill.git import trust
+
 Git = Callable[..., str]
 
 
@@ -23,6 +25,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
         if name.startswith(("BEADMILL_", "GIT_")) and not name.startswith("BEADMILL_TEST_"):
             monkeypatch.delenv(name)
+    trust.keep(None)  # a house that an earlier test built keeps its own
     (tmp_path / "user").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("BEADMILL_HOME", str(tmp_path / "home"))

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from beadmill.agents import registry
 from beadmill.agents.contract import Agent
 from beadmill.briefs import Briefs
@@ -23,12 +25,11 @@ from beadmill.engine.prices import Prices
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
+from beadmill.git import trust
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.processes import procs
-from beadmill.processes.box import Sandbox
 from beadmill.processes.contract import Servers
-from beadmill.processes.loading import by_path
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
@@ -36,11 +37,11 @@ from beadmill.store.db import Store
 from beadmill.store.journal import sessions as journal
 from beadmill.store.ledger import Changes, Facts, Ledger
 from beadmill.store.mirror import Mirror
+from beadmill.workspaces.sandboxes import choice
 from beadmill.workspaces.worktrees import Worktrees
 
 log = logging.getLogger("beadmill.app")
 RESTART = 5.0  # seconds
-SANDBOXES: Mapping[str, str] = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,11 @@ class Catalog:
     folder: Path
 
     def names(self) -> Sequence[str]:
-        return sorted(registry.paths())
+        return registry.names(self.settings)
 
     def load(self, name: str) -> Agent:
         """Raises NotFound."""
-        if name not in registry.paths():
+        if name not in self.names():
             raise NotFound(f"There is no agent {name!r}", code="NO_AGENT", next="beadmill agent list")
         return registry.load(name, self.options(name))
 
@@ -64,7 +65,7 @@ class Catalog:
 
     def adapters(self) -> dict[str, Adapter]:
         """What the runner needs to load each agent in its own process."""
-        return {name: registry.adapter(name, self.options(name)) for name in registry.paths()}
+        return {name: registry.adapter(name, self.options(name)) for name in self.names()}
 
 
 class EngineThread:
@@ -144,8 +145,9 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     """Opens nothing yet: ``House.open`` does. ``more`` are node kinds beside the built-in ones (plugins, tests)."""
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
+    trust.keep(settings.home / "trust")
     catalog = Catalog(settings.agents, settings.home / "agents")
-    sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=SANDBOXES)
+    sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=choice.PATHS)
     trees = Worktrees()
     nodes = {**build_nodes(settings, store, catalog, trees, sessions.servers), **(more or {})}
     prices = Prices(settings.prices)
@@ -161,8 +163,14 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
 async def sweep(store: Store, sessions: FolderSessions) -> None:
     """Nothing runs on that nobody waits for: lost sessions, and those of no open row."""
     try:
+        for path in sessions.sweep_temporary():
+            log.warning("removed a half-written file: %s", path)
         swept = await sessions.sweep(set(await store.read(journal.open_tokens)))
-    except (Unavailable, OSError):  # said again when its visit is reached: no tree is given away before
+    except (
+        Unavailable,
+        OSError,
+        SQLAlchemyError,
+    ):  # said again when its visit is reached: no tree is given away before
         log.exception("not every session could be ended")
     else:
         if swept:
@@ -200,7 +208,7 @@ def build_nodes(
         PrdNode(briefs),
         BeadsNode(briefs),
         PreflightNode(
-            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=sandbox_of, forge=forge_of, facts=facts
+            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=choice.load, forge=forge_of, facts=facts
         ),
         SetupNode(trees=trees, ledger=ledger, briefs=briefs),
         BuildNode(trees=trees, ledger=ledger, briefs=briefs),
@@ -220,11 +228,6 @@ def agent_of(catalog: Catalog, seat: Seat) -> Agent:
         return catalog.load(seat.agent)
     except NotFound as error:
         raise Unavailable(error.message, code=error.code, next=error.next) from error
-
-
-def sandbox_of(name: str) -> Sandbox:
-    made: Sandbox = by_path(SANDBOXES[name])()
-    return made
 
 
 def forge_of(work: Work) -> Forge:

@@ -9,6 +9,7 @@ BeadmillError                     what happened, what was kept, what to do next
 ├── Missing            (428)      a precondition (If-Match) was not sent
 ├── Unprocessable      (422)      well-formed, yet not a valid document
 ├── Unavailable        (503)      something outside is not there (agent, forge, database)
+│   └── Unwritable     (503)      the database cannot be written now; it passes, and work goes on by itself
 └── Blocked                       a node cannot go on: the engine opens a blocked gate
     └── TurnFailed                an agent session ended without a reply (engine/turns.py raises it)
 
@@ -90,6 +91,10 @@ class Unprocessable(BeadmillError):
 
 class Unavailable(BeadmillError):
     status = 503
+
+
+class Unwritable(Unavailable):
+    """A full disk, a lock that somebody else keeps, a file system that became read-only."""
 
 
 class Blocked(BeadmillError):

@@ -5,10 +5,12 @@ Two sources: values of environment variables whose names say that they are secre
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 MASK: Final = "[redacted]"
 _ODD: Final = re.compile("[\0\ud800-\udfff]")
@@ -16,8 +18,11 @@ HOLD: Final = 65_536  # bytes of an unfinished line kept back before it is scrub
 OVERLAP: Final = 4_096  # what a piece leaves behind, so that no key is cut in two
 
 _SECRET_NAME = re.compile(
-    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|PAT)$", re.IGNORECASE
+    r"(?:^|_)(?:KEY|PAT)$|_PWD$|(?:^|_)(?:API_?KEY|ACCESS_KEY|PRIVATE_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE"
+    r"|CREDENTIALS?)(?:_|$)",
+    re.IGNORECASE,
 )
+_IN_ADDRESS = re.compile(r"\A\w[\w+.-]*://[^\s/:@]*:([^\s/@]+)@")  # the password of a DATABASE_URL
 _SHORTEST: Final = 8  # a shorter value would mask innocent text
 _PRIVATE = r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
 _PRIVATE_END = r"-----END [A-Z ]*PRIVATE KEY-----"
@@ -47,8 +52,10 @@ _PATTERNS: Final = tuple(
 
 
 def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The values worth hiding: named as a secret and long enough not to be a word."""
-    return tuple(v for k, v in env.items() if len(v) >= _SHORTEST and _SECRET_NAME.search(k))
+    """The values worth hiding: named as a secret and long enough not to be a word; passwords in addresses."""
+    named = [v for k, v in env.items() if _SECRET_NAME.search(k)]
+    inside = [found[1] for v in env.values() if (found := _IN_ADDRESS.match(v))]
+    return tuple(v for v in (*named, *inside) if len(v) >= _SHORTEST)
 
 
 def clean(text: str) -> str:
@@ -65,7 +72,11 @@ class Redactor:
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        self._known.update(s for s in secrets if len(s) >= _SHORTEST)
+        """Each as it is, and as base64 and addresses would carry it."""
+        for secret in secrets:
+            if len(secret) >= _SHORTEST:
+                encoded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode().rstrip("=")
+                self._known.update((secret, encoded, quote(secret, safe="", errors="surrogateescape")))
         longest_first = sorted(self._known, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 

@@ -110,7 +110,9 @@ class RunSettings(_Group):
     build: BuildSettings = BuildSettings()
     budget: BudgetSettings = BudgetSettings()
     questions: QuestionSettings = QuestionSettings()
-    sandbox: Literal["host"] = "host"
+    sandbox: Literal["auto", "bubblewrap", "host"] = "auto"  # a start freezes what auto came to
+    network: Literal["on", "off"] = "on"  # of commands that Beadmill runs; agents need their model
+    readable: tuple[str, ...] = ()  # absolute folders that a sandbox shows read-only
     agent_slots: int = Field(default=4, ge=1, le=64)
     parallel_tickets: int = Field(default=2, ge=1, le=16)
     context_tokens: int = Field(default=100_000, ge=8_000)

@@ -90,7 +90,7 @@ def at_opencode(world: World, shared: Shared) -> None:
     world.workspace, world.tree = shared.workspace, shared.workspace / "tree"
     for left in world.tree.iterdir():
         shutil.rmtree(left) if left.is_dir() else left.unlink()
-    world.box = BoxSpec("host", world.workspace)
+    world.box = BoxSpec(world.box.sandbox, world.workspace)
     world.scenario, world.servers = shared.scenario, shared.servers
     world.adapters["opencode"] = registry.adapter("opencode", shared.options)
     world.agent = "opencode"

@@ -12,11 +12,19 @@ import pytest
 
 from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
+from tests.agents.bench_acp import LEFT_OUT, copilot, opencode_acp
+from tests.agents.bench_claude import claude_code, claude_home
 from tests.agents.bench_opencode import opencode, opencode_shared
 from tests.processes.session_world import World
 
-__all__ = ["opencode", "opencode_shared"]
-
+__all__ = [
+    "claude_code",
+    "claude_home",
+    "copilot",
+    "opencode",
+    "opencode_acp",
+    "opencode_shared",
+]  # fixtures of the benches
 TOOLS = Path(__file__).parents[2] / ".test-tools"
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.
 CODEX = os.environ.get("BEADMILL_TEST_CODEX") or str(TOOLS / "node_modules" / ".bin" / "codex")
@@ -72,14 +80,23 @@ def codex(world: World, codex_home: Path, model: ModelServer) -> World:
     return world
 
 
+ACP = pytest.mark.acp
+
+
 @pytest.fixture(
     params=[
         "scripted",
         pytest.param("codex", marks=pytest.mark.codex),
+        pytest.param("claude_code", marks=pytest.mark.claude_code),
         pytest.param("opencode", marks=pytest.mark.opencode),
+        pytest.param("opencode_acp", marks=ACP),
+        pytest.param("copilot", marks=ACP),
     ]
 )
 def bench(request: pytest.FixtureRequest, world: World) -> World:
+    name: str = request.function.__name__
+    if reason := LEFT_OUT.get(request.param, {}).get(name):
+        pytest.skip(reason)
     if request.param != "scripted":
         request.getfixturevalue(request.param)
     return world

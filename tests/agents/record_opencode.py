@@ -84,7 +84,7 @@ async def _client(world: World, task: AgentTask) -> Client:
 async def _listen(client: Client, where: str, rows: list[Json]) -> None:
     async for row in client.events(f"/event?{where}", silence=60):
         if str(row.get("type")).startswith(KINDS):
-            rows.append(row)
+            rows.append(row)  # noqa: PERF401 - they are wanted while it listens
 
 
 async def main() -> None:

@@ -157,4 +157,4 @@ def test_the_runner_is_told_which_variables_codex_needs(tmp_path: Path) -> None:
 def test_an_unknown_agent_lists_the_known_ones() -> None:
     with pytest.raises(Unavailable) as unknown:
         registry.load("nobody", {})
-    assert unknown.value.next == "choose one of: codex, scripted"
+    assert unknown.value.next == f"choose one of: {', '.join(sorted(registry.BUILTIN))}"

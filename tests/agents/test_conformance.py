@@ -120,7 +120,7 @@ async def test_stop_ends_the_agent_and_its_stubborn_descendants(bench: World) ->
 
 async def test_a_spent_budget_lapses_and_leaves_nothing(bench: World) -> None:
     bench.play({"shell": "sleep 300; sleep 300"}, {"reply": "never"})
-    end, _ = await turn(bench, budget=timedelta(seconds=1.5))
+    end, _ = await turn(bench, budget=timedelta(seconds=5))
     assert isinstance(end, Lapsed)
     assert (end.idle, end.session.conversation != "") == (False, True)
     await until(lambda: bench.running("t") == set())
@@ -145,8 +145,11 @@ async def test_a_cap_on_steps_ends_the_turn_and_the_conversation_can_go_on(bench
 async def test_a_missing_executable_is_a_failure_that_says_what_is_missing(bench: World) -> None:
     missing: Mapping[str, tuple[Mapping[str, Json], str]] = {
         "scripted": ({}, "the scripted agent has no scenario file"),
+        "claude_code": ({"path": "/nowhere/claude"}, "claude is not installed: '/nowhere/claude' was not found"),
         "codex": ({"path": "/nowhere/codex"}, "codex is not installed: '/nowhere/codex' was not found"),
         "opencode": ({"path": "/nowhere/opencode"}, "opencode is not installed: '/nowhere/opencode' was not found"),
+        "copilot": ({"path": "/nowhere/x"}, "copilot is not installed: '/nowhere/x' was not found"),
+        "opencode_acp": ({"path": "/nowhere/x"}, "opencode_acp is not installed: '/nowhere/x' was not found"),
     }
     options, says = missing[bench.agent]
     bench.adapters[bench.agent] = registry.adapter(bench.agent, options)

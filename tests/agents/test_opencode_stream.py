@@ -71,10 +71,8 @@ def test_a_question_is_read_with_its_options() -> None:
 
 def test_a_retry_is_shown_and_known() -> None:
     stream, events, _ = play("overloaded")
-    assert [e.data for e in events if e.kind is EventKind.RETRY][0] == {
-        "attempt": 1,
-        "message": "The model is overloaded.",
-    }
+    retries = [e.data for e in events if e.kind is EventKind.RETRY]
+    assert retries[:1] == [{"attempt": 1, "message": "The model is overloaded."}]
     assert stream.retry is not None
     end = stream.gave_up(stream.retry, Usage())
     assert isinstance(end, Failed)

@@ -6,11 +6,10 @@ import asyncio
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from beadmill.demo import material
 from beadmill.demo.client import RestApi
 from beadmill.demo.person import Person
 from beadmill.errors import Conflict, Unavailable
-from beadmill.processes.sessions import FolderSessions
 from beadmill.web import record
+from tests.deliver.shown import Shown
 
 SOURCE = Path(beadmill.__file__).parents[1]
 KEY = "DEMO-1"
@@ -34,13 +33,14 @@ async def until(holds: Callable[[], bool], *, seconds: float = 60) -> None:
 
 
 @dataclass(slots=True)
-class DaemonWorld:
-    """One home with the demo's repository; daemons come and go on it."""
+class DaemonWorld(Shown):
+    """One home with the demo's repository; daemons come and go on it. ``choose`` answers gates before the demo's
+    person does: a body of gates.answer, or None."""
 
-    place: material.Place
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
     answered: list[str] = field(default_factory=list)
+    choose: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda _gate: None
 
     @classmethod
     async def make(cls, root: Path) -> DaemonWorld:
@@ -77,6 +77,12 @@ class DaemonWorld:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def terminate(self) -> None:
+        """As a person stops it. Returns when it has gone."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+
     @asynccontextmanager
     async def api(self) -> AsyncIterator[RestApi]:
         found = record.read(self.place.home)
@@ -112,6 +118,9 @@ class DaemonWorld:
                 try:
                     if self.one("select state from tickets") == "draft":
                         await api.call("tickets.start", key=KEY, once="start")
+                    if not self.one("select count(*) from gates where state = 'open'"):
+                        await asyncio.sleep(0.05)
+                        continue
                     for gate in (await api.call("gates.listing"))["items"]:
                         self.answered.append(await self._answer(api, person, gate))
                 except (Unavailable, Conflict):
@@ -119,29 +128,8 @@ class DaemonWorld:
                 await asyncio.sleep(0.1)
 
     async def _answer(self, api: RestApi, person: Person, gate: dict[str, Any]) -> str:
-        if "approved" not in gate["choices"]:
+        body = self.choose(gate) or ({"choice": "approved"} if "approved" in gate["choices"] else None)
+        if body is None:
             return await person.answer(gate)
-        body = {"choice": "approved"}
         await api.call("gates.answer", gate=gate["id"], body=body, etag=gate["etag"], once=gate["id"])
         return str(gate["title"])
-
-    # --- what the database shows -----------------------------------------------------------------------------------
-    @property
-    def over(self) -> bool:
-        return self.one("select state from tickets") in ("completed", "canceled")
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Reads beside the daemon; a database that is not there yet has no rows."""
-        if not (self.place.home / "beadmill.db").exists():
-            return []
-        with closing(sqlite3.connect(f"file:{self.place.home / 'beadmill.db'}?mode=ro", uri=True, timeout=10)) as conn:
-            return conn.execute(query).fetchall()
-
-    def one(self, query: str) -> Any:
-        return next(iter(self.rows(query)), (None,))[0]
-
-    def sessions(self) -> FolderSessions:
-        return FolderSessions(self.place.home / "sessions", adapters={}, sandboxes={})
-
-    def tokens(self) -> list[str]:
-        return [row[0] for row in self.rows("select token from sessions order by token")]

@@ -19,7 +19,8 @@ from beadmill.domain.ended import (
     Stopped,
     Why,
 )
-from beadmill.domain.price import Rates, chosen, paid_for, said
+from beadmill.domain.money import said
+from beadmill.domain.price import Rates, chosen, paid_for
 from beadmill.domain.values import Usage
 
 S = SessionRef("t")

@@ -37,6 +37,7 @@ class ManualSession:
         self.folder = Path()
         self.end: Ended | Ran | Lost | None = None
         self.orders: list[Order] = []
+        self.leaves = self.frozen = False
 
     async def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
         nothing: list[tuple[int, AgentEvent]] = []
@@ -53,15 +54,17 @@ class ManualSession:
         return self.end is None
 
     def left(self) -> bool:
-        return False
+        return self.leaves
 
     def wake(self) -> bool:
-        return False
+        self.frozen, was = False, self.frozen
+        return was
 
     async def wait(self) -> Ended | Ran | Lost:
         raise AssertionError("the engine never waits on a session")
 
     async def stop(self, reason: str) -> None:
+        self.leaves = False
         if self.end is None:
             self.end = Stopped(session=SessionRef(self.token), worked=timedelta(seconds=1))
 
@@ -82,6 +85,7 @@ class ManualSessions:
     def __init__(self) -> None:
         self.servers = NoServers()
         self.by_token: dict[str, ManualSession] = {}
+        self.swept: list[str] = []
 
     @property
     def started(self) -> list[str]:
@@ -99,6 +103,7 @@ class ManualSessions:
 
     async def sweep_gone(self, token: str) -> None:
         assert token not in self.by_token
+        self.swept.append(token)
 
     def one(self, part: str) -> ManualSession:
         (found,) = [s for t, s in self.by_token.items() if part in t and s.end is None]

@@ -103,6 +103,11 @@ def test_a_turn_whose_tokens_nobody_told_is_unpriced() -> None:
     assert price("codex", "gpt-5", Usage(), **OWN) == Price(None, Source.UNPRICED, "gpt-5")
 
 
+def test_a_table_that_cannot_be_read_prices_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert price("codex", "gpt-5") == Price(None, Source.UNPRICED, "gpt-5")
+
+
 def test_starting_the_daemon_does_not_read_the_table() -> None:
     code = "import beadmill.app, sys; print('genai_prices' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

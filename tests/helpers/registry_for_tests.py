@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import json
@@ -56,9 +57,10 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted not in self.server.packages:
             self._send(404, b"{}")
         elif name.endswith(".tgz"):
+            packed = self.server.packages[wanted][1]
             self.server.asked.set()
             self.server.go.wait(60)
-            self._send(200, self.server.packages[wanted][1])
+            self._send(200, packed)
         else:
             self._send(200, json.dumps(self._described(wanted)).encode())
 
@@ -72,7 +74,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(ConnectionError):  # an npm that was ended
+            self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Nothing: the tests read what npm says."""

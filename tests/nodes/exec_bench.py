@@ -72,6 +72,12 @@ class Told:
     def live(self) -> bool:
         return False
 
+    def left(self) -> bool:
+        return False
+
+    def wake(self) -> bool:
+        return False
+
     async def wait(self) -> Ended | Ran | Lost:
         return self.end
 
@@ -109,6 +115,9 @@ class Desk:
 
     def find(self, token: str) -> Session | None:
         return self.told.get(token) or self.batches.find(token)
+
+    async def sweep_gone(self, token: str) -> None:
+        await self.batches.sweep_gone(token)
 
     def briefs(self, template: str) -> list[str]:
         return [task.brief.text for task in self.tasks if task.brief.template == template]
@@ -173,7 +182,7 @@ class Bench:
 
     async def start(self, sop: str, **settings: Json) -> None:
         loaded = load(sop, name="test")
-        base = {"council": {"seats": ["scripted/a", "scripted/b"]}, "gates": {"setup": "off"}}
+        base = {"council": {"seats": ["scripted/a", "scripted/b"]}, "gates": {"setup": "off"}, "sandbox": "host"}
         frozen = RunSettings().overlaid(base, settings).model_dump(mode="json")
         work = {
             "key": KEY, "title": "Add a greeting", "description": "Say hello.", "acceptance": "", "project": "APP",

@@ -185,6 +185,9 @@ class FakeVisit:
     async def attempts(self) -> Sequence[Attempt]:
         return ()
 
+    async def tools(self) -> Sequence[str]:
+        return ()
+
     async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
         return self.journal.keep(doc)
 

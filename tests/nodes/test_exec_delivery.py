@@ -26,8 +26,8 @@ from beadmill.nodes.verify import VerifyNode
 from beadmill.processes.spec import AgentTask
 from beadmill.sops.load import load
 from beadmill.store.journal import tokens
-from tests.engine.bench import NoServers
 from tests.conftest import Git
+from tests.engine.bench import NoServers
 from tests.nodes.exec_bench import (
     GOOD,
     KEY,

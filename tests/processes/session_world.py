@@ -1,4 +1,4 @@
-"""A root of sessions over the real runner, with the scripted agent and the host sandbox."""
+"""A root of sessions over the real runner, with the scripted agent and a sandbox."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from beadmill.processes import procs
 from beadmill.processes.session import FolderSession
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec
+from beadmill.workspaces.sandboxes.choice import PATHS
 
-HOST = "beadmill.workspaces.sandboxes.host:HostSandbox"
 MINUTE = timedelta(minutes=1)
 
 
 class World:
     """One workspace, one root of sessions, one scenario file."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, sandbox: str = "host") -> None:
         self.workspace = home / "workspace"
         self.tree = self.workspace / "tree"
         self.tree.mkdir(parents=True)
         self.scenario = home / "scenario.json"
         self.root = home / "sessions"
-        self.box = BoxSpec("host", self.workspace)
+        self.box = BoxSpec(sandbox, self.workspace)
         self.agent = "scripted"
         self.servers = self.root  # a server that is shared by tests lies elsewhere
         self.adapters = {
@@ -45,7 +45,7 @@ class World:
 
     def open(self) -> FolderSessions:
         """Another holder of the same folders: what a restarted daemon is."""
-        sessions = FolderSessions(self.root, adapters=self.adapters, sandboxes={"host": HOST})
+        sessions = FolderSessions(self.root, adapters=self.adapters, sandboxes=PATHS)
         sessions.servers.root = self.servers
         return sessions
 

@@ -10,6 +10,10 @@ import sys
 from typing import Any
 
 
+def start(script: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sh", "-c", script], cwd="tree", env=env, start_new_session=True)
+
+
 async def main(boot: float) -> None:
     running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -20,7 +24,7 @@ async def main(boot: float) -> None:
                 process.kill()
             return {"ended": True}
         env = {**os.environ, **wish["env"]}
-        process = subprocess.Popen(["sh", "-c", wish["run"]], cwd="tree", env=env, start_new_session=True)
+        process = start(wish["run"], env)
         running[wish["as"]] = process
         await asyncio.to_thread(process.wait)
         return {"pid": os.getpid()}

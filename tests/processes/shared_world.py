@@ -11,7 +11,7 @@ from beadmill.domain.ended import Replied
 from beadmill.processes.folder import read_json
 from beadmill.processes.session import FolderSession
 from beadmill.processes.sessions import Adapter
-from tests.processes.session_world import World, until
+from tests.processes.session_world import World
 
 AGENT: Final = "tests.processes.shared_agent:SharedAgent"
 
@@ -40,11 +40,6 @@ class SharedWorld(World):
     def server(self) -> FolderSession:
         (server,) = self.sessions.servers.live()
         return server
-
-    async def listening(self) -> FolderSession:
-        """The server, once its sessions may connect."""
-        await until(lambda: (self.server.folder / "address.json").exists())
-        return self.server
 
 
 def kill_runner(session: FolderSession) -> None:

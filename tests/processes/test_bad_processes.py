@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from beadmill.domain.ended import Failed, Lost, Ran, Replied, Stopped, Why
+from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.folder import State, state
 from tests.processes.bad_agents import FOREVER, RESULT, STARTED
@@ -52,7 +53,8 @@ async def test_a_stop_ends_them_too(bad: BadWorld, leave: str) -> None:
 
 async def test_c46_fifteen_sessions_leave_no_helpers(bad: BadWorld) -> None:
     sessions = [await bad.begin(DOUBLE_FORK + RESULT, token=f"t{n}") for n in range(15)]
-    assert [brief(end) for end in await asyncio.gather(*(s.wait() for s in sessions))] == ["done"] * 15
+    ends = await asyncio.gather(*(s.wait() for s in sessions))
+    assert [type(end) for end in ends] == [Replied] * 15
     await until(lambda: [p for n in range(15) for p in bad.running(f"t{n}")] == [])
 
 
@@ -173,31 +175,40 @@ def frozen(pid: int) -> bool:
 COMETS = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print('{"type": "result", "text": "done"}', flush=True)
+last = time.monotonic() + 40
 for _ in range(3):
     if os.fork() == 0:
         os.setsid()
-        open("up", "w").close()
-        while True:
+        while time.monotonic() < last:
+            open("beat", "w").close()
             if os.fork(): os._exit(0)
-while True: time.sleep(1)
+        os._exit(0)
+while not os.path.exists("beat"): pass
+print('{"type": "result", "text": "done"}', flush=True)
+if STAY: time.sleep(300)
 """
 SPREAD = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print('{"type": "start", "conversation": "c"}', flush=True)
-for n in range(3000):
+for n in range(2000):
     if n == 300: open("up", "w").close()
     if os.fork() == 0:
-        time.sleep(300)
+        time.sleep(100)
+        os._exit(0)
     time.sleep(0.003)
 time.sleep(300)
 """
 
 
-async def test_processes_that_fork_and_vanish_all_the_time_are_caught(bad: BadWorld) -> None:
-    end, events = await bad.turn(python=COMETS, grace=0.5)
-    assert brief(end) == "done"
+@pytest.mark.parametrize("stay", [True, False])
+async def test_processes_that_fork_and_vanish_all_the_time_are_caught(bad: BadWorld, stay: bool) -> None:
+    session = await bad.begin(python=COMETS.replace("STAY", str(stay)), grace=0.5)
+    end, events = await ended(session)
+    beat, since = bad.tree / "beat", time.monotonic()
+    beat.unlink()
+    await until(lambda: time.monotonic() > since + 0.5)
+    assert (brief(end), beat.exists()) == ("done", False)
     assert [said for said in warnings(events) if "could not be ended" in said] == []
 
 
@@ -275,5 +286,5 @@ def test_a_system_without_proc_is_refused_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(procs, "_PROC", tmp_path)
-    with pytest.raises(procs.Unavailable, match="this system has no /proc"):
+    with pytest.raises(Unavailable, match="this system has no /proc"):
         procs.require()

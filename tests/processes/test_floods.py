@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -20,14 +20,20 @@ DISK = 2 * 16 * 2**20 + 65 * 2**20  # stdout.log, stderr.log, events.jsonl
 
 async def most_memory(session: FolderSession) -> int:
     """The high-water mark of the runner while it lives, in bytes."""
-    runner = await runner_of(session)
-    status, most = Path(f"/proc/{runner.pid}/status"), 0
+    runner, most = await runner_of(session), 0
     while session.ended() is None:
-        with contextlib.suppress(OSError):
-            found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
-            most = max(most, int(found[1]) * 1024 if found else 0)
+        most = max(most, high_water(runner.pid))
         await asyncio.sleep(0.02)
     return most
+
+
+def high_water(pid: int) -> int:
+    """0 when it is gone."""
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
 
 
 def size(folder: Path) -> int:
@@ -44,7 +50,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 async def test_a_gigabyte_of_output_costs_neither_memory_nor_disk_nor_the_result(bad: BadWorld, flood: str) -> None:
-    session = await bad.begin(STARTED + flood + RESULT)
+    session = await bad.begin(STARTED + flood + RESULT, budget=timedelta(minutes=10))
     most, (end, _) = await asyncio.gather(most_memory(session), ended(session))
     assert brief(end) == "done"
     assert (most < MEMORY, size(session.folder) < DISK) == (True, True)

@@ -121,6 +121,19 @@ def test_a_full_event_log_says_so_and_keeps_what_a_result_needs(tmp_path: Path) 
     assert (log.usage, log.conversation) == (Usage(1, 2, 3), "c")
 
 
+def test_a_full_event_log_stays_bounded_whatever_an_agent_repeats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beadmill.processes.eventlog.SPARE", 1_000)
+    log = EventLog(tmp_path / "events.jsonl", Redactor(), heard=lambda: None, most=500)
+    for _ in range(1_000):
+        log.say(EventKind.USAGE, input=1, cached=0, output=0, reasoning=0)
+    log.say(EventKind.ENDED, type="Replied")
+    log.close()
+    assert (tmp_path / "events.jsonl").stat().st_size < 2_000
+    assert (rows(tmp_path / "events.jsonl")[-1][0], log.usage) == ("ended", Usage(input=1_000))
+
+
 def test_a_huge_string_in_an_event_is_cut(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events.jsonl", Redactor(), heard=lambda: None)
     log.say(EventKind.TOOL, input={"content": "x" * (LONGEST + 5)})

@@ -116,7 +116,7 @@ async def test_a_killed_runner_of_a_server_is_swept_and_the_next_session_gets_an
 async def test_a_turn_whose_server_went_before_it_was_asked_never_began(shared: SharedWorld) -> None:
     shared.serves(boot=30)
     session = await shared.begin("true")
-    await until(lambda: shared.server.live())
+    await until(shared.server.live)
     await shared.server.stop("for the test")
     end = await session.wait()
     assert isinstance(end, Stopped)

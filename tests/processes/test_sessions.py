@@ -139,6 +139,38 @@ async def test_start_up_sweeps_lost_sessions_and_leaves_living_ones_alone(world:
     await living.stop("test ends")
 
 
+POINTS = ("session.spec", "session.spawned", "runner.started", "runner.owned", "runner.spawned", "runner.ended")
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_session_that_nobody_owns_ends_wherever_its_start_was_cut(world: World, point: str) -> None:
+    killed = daemon(world, "t", "touch up; sleep 300" if point != "runner.ended" else "true", crash=point)
+    await asyncio.to_thread(killed.wait)
+    await world.open().sweep(set())
+    session = world.sessions.find("t")
+    assert session is not None
+    await until(lambda: session.running() == set())
+    end = session.ended()
+    assert isinstance(end, Ran | Lost)
+    assert await world.run("t", world.shell("touch again")) == end
+    assert not (world.tree / "again").exists()
+
+
+async def test_a_folder_without_its_order_is_no_session_yet(world: World) -> None:
+    killed = daemon(world, "t", "touch up", crash="session.folder")
+    await asyncio.to_thread(killed.wait)
+    assert (await world.open().sweep(set()), world.sessions.find("t")) == ((), None)
+    assert (await world.run("t", world.shell("touch up"))).ok
+
+
+async def test_who_the_runner_is_stands_there_before_anything_is_started(world: World) -> None:
+    killed = daemon(world, "t", "touch up", crash="runner.owned")
+    await asyncio.to_thread(killed.wait)
+    owner = read_json(world.sessions.folder("t") / "owner.json")
+    assert (owner["token"], owner["boot"], procs.look(owner["pid"])) == ("t", procs.boot_id(), None)
+    assert not (world.tree / "up").exists()
+
+
 async def test_stop_ends_term_ignoring_descendants_in_sessions_of_their_own(world: World) -> None:
     world.play({"shell": STUBBORN}, {"reply": "never"})
     session = await world.start("t", world.task())
@@ -154,9 +186,21 @@ async def test_stop_kills_a_runner_that_does_not_listen(world: World, monkeypatc
     monkeypatch.setattr("beadmill.processes.sessions.STOP_PATIENCE", 0.2)
     session = await world.start("t", world.shell("touch up; sleep 300"))
     await until((world.tree / "up").exists)
-    os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGSTOP)
+    (session.folder / "control").unlink()
     await session.stop("canceled")
     assert (session.ended(), session.live(), world.running("t")) == (Lost(), False, set())
+
+
+async def test_stop_wakes_a_frozen_runner_and_is_heard(world: World) -> None:
+    session = await world.start("t", world.shell("touch up; sleep 300"))
+    await until((world.tree / "up").exists)
+    runner = read_json(session.folder / "owner.json")["pid"]
+    os.kill(runner, signal.SIGSTOP)
+    await until(lambda: (found := procs.look(runner)) is not None and found.frozen)
+    await session.stop("canceled")
+    end = session.ended()
+    assert isinstance(end, Ran)
+    assert end.stopped
 
 
 async def test_a_session_stopped_before_its_start_never_starts(world: World) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,22 +33,92 @@ def test_migrating_again_changes_nothing_and_makes_no_copy(tmp_path: Path) -> No
     store.close()
 
 
-def test_an_older_schema_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'a.db'}")
-    store.migrate()
-    with store.engine.begin() as conn:
-        conn.execute(sa.text("insert into settings (key, value) values ('kept', '1')"))
-        conn.execute(sa.text("update alembic_version set version_num = '0000'"))
-        conn.commit()
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
 
-    with pytest.raises(Exception, match="0000"):
-        store.migrate(tmp_path / "backups")
+revision, down_revision, branch_labels, depends_on = "9999", "{head}", None, None
+
+
+def upgrade():
+    op.add_column("settings", sa.Column("since", sa.String(), nullable=False, server_default="before"))
+    {last}
+"""
+
+
+@pytest.fixture
+def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """The code of a release with one migration more; its last statement is the test's."""
+
+    def begin(last: str = "") -> None:
+        folder = tmp_path / "migrations"
+        shutil.copytree(migrate.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        (folder / "versions" / "9999_next.py").write_text(NEXT.format(head=migrate.HEAD, last=last))
+        monkeypatch.setattr(migrate, "MIGRATIONS", folder)
+        monkeypatch.setattr(migrate, "HEAD", "9999")
+
+    return begin
+
+
+def kept(path: Path) -> list[str]:
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.connect() as conn:
+        found = list(conn.execute(sa.text("select key from settings")).scalars())
+    engine.dispose()
+    return found
+
+
+def old(path: Path) -> Store:
+    """A store as this release leaves it, with a row."""
+    store = Store(f"sqlite:///{path}")
+    store.migrate()
+    store.write_now(lambda tx: tx.run(sa.insert(tables.settings).values(key="kept", value=1)))
+    return store
+
+
+def test_an_older_schema_is_copied_and_then_migrated_with_its_rows(
+    tmp_path: Path, next_release: Callable[[str], None]
+) -> None:
+    store, before = old(tmp_path / "a.db"), migrate.HEAD
+    next_release("")
+
+    store.migrate(tmp_path / "backups")
 
     (copy,) = (tmp_path / "backups").iterdir()
-    old = sa.create_engine(f"sqlite:///{copy}")
-    with old.connect() as conn:
-        assert conn.execute(sa.text("select key from settings")).scalars().all() == ["kept"]
-    old.dispose()
+    since = store.read_now(lambda conn: conn.execute(sa.text("select since from settings")).scalar())
+    assert (migrate.current(store.engine), since) == ("9999", "before")
+    assert (copy.name.split("-")[1], kept(copy)) == (before, ["kept"])
+    store.close()
+
+
+def test_a_migration_that_fails_leaves_the_old_schema_and_can_be_tried_again(
+    tmp_path: Path, next_release: Callable[[str], None]
+) -> None:
+    store, before = old(tmp_path / "a.db"), migrate.HEAD
+    next_release("raise RuntimeError('in the middle')")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        store.migrate(tmp_path / "backups")
+
+    columns = {c["name"] for c in sa.inspect(store.engine).get_columns("settings")}
+    assert (migrate.current(store.engine), columns) == (before, {"key", "value"})
+    store.close()
+
+
+def test_a_database_of_a_newer_release_is_refused_untouched_with_the_way_back(
+    tmp_path: Path, next_release: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, before = old(tmp_path / "a.db"), (migrate.MIGRATIONS, migrate.HEAD)
+    next_release("")
+    store.migrate(tmp_path / "backups")
+    monkeypatch.setattr(migrate, "MIGRATIONS", before[0])
+    monkeypatch.setattr(migrate, "HEAD", before[1])
+
+    with pytest.raises(Unavailable, match="schema 9999, which Beadmill .* does not know") as refused:
+        store.migrate(tmp_path / "again")
+
+    assert (refused.value.kept, "backups folder" in refused.value.next) == ("the database was not touched", True)
+    assert (migrate.current(store.engine), (tmp_path / "again").exists()) == ("9999", False)
     store.close()
 
 

@@ -171,7 +171,7 @@ async def test_status_counts_the_board(cli: httpx2.AsyncClient, started: Starter
     await made(cli)
     view = (await cli.get("/api/v1/status")).json()
     assert view["tickets"] == {"todo": 1, "needs_input": 1, "in_progress": 0, "done": 0}
-    assert [line["name"] for line in view["health"]] == ["git", "home", "disk"]
+    assert [line["name"] for line in view["health"]] == ["git", "home", "disk", "sandbox"]
 
 
 async def test_a_sop_is_linted_with_line_and_column(cli: httpx2.AsyncClient) -> None:

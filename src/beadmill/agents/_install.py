@@ -141,7 +141,7 @@ def _failed(command: str, message: str, folder: Path, tail: Sequence[str]) -> Un
     return Unavailable(
         f"{command}: {message}",
         code="AGENT_INSTALL",
-        details={"command": command, "tail": list(tail)},
+        details={"command": command, "reason": message, "tail": list(tail)},
         kept="what was installed before" if folder.exists() else "nothing was changed",
         next=remedy.format(folder=folder.parent) or "run the command yourself to see more",
     )

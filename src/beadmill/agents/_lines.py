@@ -90,7 +90,8 @@ class _Reading:
         try:
             async with asyncio.timeout(None) as patience:
                 async for line in self._child.lines():
-                    await self._take(line)
+                    for item in self._events(line):
+                        await self._io.emit(item)
                     if self._stream.done and self._until is None:
                         self._until = self._clock() + self._grace
                         patience.reschedule(self._until)
@@ -102,10 +103,6 @@ class _Reading:
             if self._until is None:
                 raise
             return None
-
-    async def _take(self, line: bytes) -> None:
-        for item in self._events(line):
-            await self._io.emit(item)
 
     def _events(self, line: bytes) -> list[AgentEvent]:
         if line.lstrip()[:1] in _HEADS:

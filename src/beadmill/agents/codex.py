@@ -135,7 +135,8 @@ class CodexAgent:
         executables.require_trusted(program, os.environ)
         resumed = task.resume.conversation if task.resume is not None else ""
         schema, file = self._schema(task, io)
-        argv = [str(program), "exec", *(("resume", resumed) if resumed else ()), *self._flags(task, resumed, file), "-"]
+        again = ("resume", resumed) if resumed else ()
+        argv = [str(program), "exec", *again, *self._flags(task, io, resumed, file), "-"]
         model = task.seat.model or str(self._config().get("model") or "")
         stream = CodexStream(io.token, before=_totals(io, resumed), schema=schema, model=model)
         env = {k: v for k, v in self._environment().items() if k not in ("HOME", "TMPDIR")}
@@ -149,9 +150,9 @@ class CodexAgent:
         keys = {name: os.environ[name] for name in self.env_names if name in os.environ}
         return {**allowed(os.environ), **keys, **self._env, "CODEX_HOME": str(self.home)}
 
-    def _flags(self, task: AgentTask, resumed: str, schema: Path | None) -> Iterator[str]:
+    def _flags(self, task: AgentTask, io: SessionIO, resumed: str, schema: Path | None) -> Iterator[str]:
         yield from ("--json", "--skip-git-repo-check")
-        yield from self._sandbox(task.access, resumed)
+        yield from self._sandbox(task.access, resumed, boxed=io.boxed)
         if task.seat.model:
             yield from ("-m", task.seat.model)
         if task.seat.effort:
@@ -164,8 +165,8 @@ class CodexAgent:
         if schema is not None:
             yield from ("--output-schema", str(schema))
 
-    def _sandbox(self, access: Access, resumed: str) -> Iterator[str]:
-        if self._bypass:
+    def _sandbox(self, access: Access, resumed: str, *, boxed: bool) -> Iterator[str]:
+        if self._bypass or boxed:  # inside of our box the kernel opens no second one
             yield "--dangerously-bypass-approvals-and-sandbox"
             return
         mode = "workspace-write" if access in (Access.WRITE, Access.ONLINE) else "read-only"

@@ -54,7 +54,15 @@ class Child(Protocol):
     pid: int
 
     def lines(self) -> AsyncIterator[bytes]:
-        """stdout by line, without the newline, cut at 8 MiB a line; ends when the pipe closes."""
+        """stdout by line, without the newline, cut at 50 MiB a line; ends when the pipe closes."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """To a stdin that stays open; returns when the pipe has all of it. Raises BrokenPipeError when nobody reads."""
+        ...
+
+    def close_stdin(self) -> None:
+        """The child reads the end of its input. Idempotent."""
         ...
 
     def stderr_tail(self) -> str:
@@ -77,11 +85,13 @@ class SessionIO(Protocol):
     mark: str  # what every process of the session carries in its environment as BEADMILL_SESSION_MARK
     workspace: Path  # home/ and tmp/ lie inside
     use: Use | None  # the hold on the server, for agents that have one
+    boxed: bool  # True = a sandbox of ours isolates what is spawned: a sandbox inside of it cannot work
 
     async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
     ) -> Child:
-        """Through Box.wrap, tree-watched. ``env`` is added to the allow-listed base. Raises Unavailable."""
+        """Through Box.wrap, tree-watched. ``env`` is added to the allow-listed base; ``stdin`` None stays open for
+        ``Child.write``. Raises Unavailable."""
         ...
 
     async def emit(self, event: AgentEvent) -> None:
@@ -94,6 +104,8 @@ class SessionIO(Protocol):
 
 
 class Agent(Protocol):
+    """An adapter may also have ``read_paths``: files that its CLI reads besides the executable and ``auth_paths``."""
+
     name: str
     can: Capabilities
     auth_paths: tuple[Path, ...]

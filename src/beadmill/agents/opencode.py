@@ -63,10 +63,15 @@ class OpenCodeAgent:
         self._trust = bool(options.get("trust_project"))
         self._client: Client | None = None
         self._own: Path | None = None
+        self._tree = Path()
 
     @property
     def auth_paths(self) -> tuple[Path, ...]:
         return (self.data_home / "auth.json", self.config_home)
+
+    @property
+    def read_paths(self) -> tuple[Path, ...]:
+        return (self._known_models,)
 
     @property
     def env_names(self) -> tuple[str, ...]:
@@ -170,7 +175,7 @@ class OpenCodeAgent:
                 if found and self._client is None:
                     address = {"url": found[1].decode(), "password": password}
                     self._client = Client(address["url"], user="opencode", password=password)
-                    self._own = home.root
+                    self._own, self._tree = home.root, service.cwd
                     io.listens(address)
             code = await child.wait()
             return f"opencode serve exited with {code}: {child.stderr_tail().strip()[-1000:] or 'it said nothing'}"
@@ -181,7 +186,7 @@ class OpenCodeAgent:
         file = opencode_home.config_file(self.config_home)
         mine = self._environment()
         hidden = sorted({name for name in (*self.env_names, *self._env) if name in mine})
-        config = home.config(service.access, service.cwd / "tree")
+        config = home.config(service.access, service.cwd)
         made = home.environment(password=password, config=config, hidden=hidden, models=self._known_models)
         kept = {k: v for k, v in mine.items() if k not in ("HOME", "TMPDIR")}
         return {**kept, **made, **({"OPENCODE_CONFIG": str(file)} if file else {})}
@@ -190,7 +195,7 @@ class OpenCodeAgent:
         """Its directory does not matter to an abort that finds nothing, so every one this server knows is asked."""
         if self._client is None or self._own is None:
             return True
-        for directory in (self._own.parent.parent / "tree", Home(self._own).nothing):
+        for directory in (self._tree, Home(self._own).nothing):
             server = Server(self._client, directory, Path.cwd())
             try:
                 if not await server.quiet(conversation):

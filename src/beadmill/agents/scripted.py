@@ -71,7 +71,8 @@ class ScriptedStream:
                 return Failed(session=session, usage=usage, why=why, message=text, continuable=why in _CONTINUABLE)
             case _:
                 text = f"the scripted agent exited with {code} and no result: {stderr.strip()}"
-                return Failed(session=session, usage=usage, why=Why.NO_RESULT, message=text)
+                go_on = bool(self._conversation)
+                return Failed(session=session, usage=usage, why=Why.NO_RESULT, message=text, continuable=go_on)
 
 
 _CONTINUABLE: Final = (Why.OVERLOADED, Why.TRANSPORT, Why.NO_RESULT)
@@ -87,6 +88,10 @@ class ScriptedAgent:
     name = "scripted"
     can = Capabilities(resume=True, questions=True)
     auth_paths: tuple[Path, ...] = ()
+
+    @property
+    def read_paths(self) -> tuple[Path, ...]:
+        return (Path(scripted_cli.__file__).parents[1], *((Path(self._scenario),) if self._scenario else ()))
 
     def __init__(self, options: Mapping[str, Json]) -> None:
         self._scenario = str(options.get("scenario") or "")

@@ -6,7 +6,7 @@ import typer
 
 from beadmill.cli.client import Client
 from beadmill.cli.common import AsJson, api, fields, group, say, show, table
-from beadmill.domain.price import said
+from beadmill.domain.money import said
 
 app = group("Coding-agent CLIs on this machine.")
 Quiet = Annotated[bool, typer.Option("--detach", help="Only start it; the daemon goes on.")]
@@ -75,7 +75,7 @@ def _say_lines(job: Any, shown: int, quiet: bool) -> int:
     for number, line in enumerate(job["lines"], job["first"]):
         if number >= shown and not quiet:
             say(line)
-    return max(shown, job["first"] + len(job["lines"]))
+    return max(shown, int(job["first"]) + len(job["lines"]))
 
 
 def _ended(job: Any) -> None:

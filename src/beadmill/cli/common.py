@@ -13,7 +13,7 @@ import typer
 
 from beadmill.cli import daemon
 from beadmill.cli.client import Client
-from beadmill.domain.price import said
+from beadmill.domain.money import said
 from beadmill.errors import Conflict, Invalid
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]

@@ -46,7 +46,7 @@ def ensure(home: Path, *, say: Say, port: int | None = None) -> Record:
 
 
 def _launch(home: Path, port: int | None) -> Detached:
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    record.owned(home)
     argv = [sys.executable, "-m", "beadmill.cli.main", "start", "--foreground"]
     argv += [] if port is None else ["--port", str(port)]
     return detached(argv, env={**os.environ, "BEADMILL_HOME": str(home)}, log=record.log_file(home))

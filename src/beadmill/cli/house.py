@@ -159,7 +159,7 @@ def _rotated(path: Path, handle: int) -> bool:
 
 
 def demo(
-    agent: Annotated[str, typer.Option(help="scripted, or a real CLI with a scripted model: codex, opencode.")] = "scripted",
+    agent: Annotated[str, typer.Option(help="scripted, or a real CLI with a scripted model: codex, claude_code, opencode.")] = "scripted",
     answers: Annotated[str, typer.Option(help="auto, or ask: you answer the gates.")] = "auto",
     keep: Annotated[bool, typer.Option("--keep", help="Go on with the demo of the last time.")] = False,
     as_json: AsJson = False,

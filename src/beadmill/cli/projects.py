@@ -71,14 +71,19 @@ def _one(answer: Any) -> None:
 def set_(
     short: str,
     settings: Annotated[list[str] | None, typer.Argument(help="key=value, for example build.attempts=3.")] = None,
+    *,
     name: Annotated[str | None, typer.Option()] = None,
     base: Annotated[str | None, typer.Option()] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Vouch for the repository's own git settings as they are now.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Change a project's name, base branch or settings. Named settings replace theirs, others stay."""
     client = api()
     layer = client.call("projects.show", short=short)["overrides"]
-    body = {"name": name, "base": base, "overrides": _merged(layer, overrides(settings or [])) if settings else None}
+    layers = _merged(layer, overrides(settings or [])) if settings else None
+    body = {"name": name, "base": base, "overrides": layers, "trust": trust}
     show(client.call("projects.change", short=short, body=body), as_json=as_json, text=_one)
 
 

@@ -113,7 +113,7 @@ def retry(
     go_on: Annotated[bool, typer.Option("--continue", help="Resume the same agent conversation.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Try again what is blocked; only the scope that failed is forgotten."""
+    """Try again what is blocked; only the scope that failed is forgotten. What waits for a provider asks again now."""
     client = api()
     body = {"note": note, "choice": "continue" if go_on else "retry"}
     show(client.call("runs.retry", run=run_of(client, run), body=body), as_json=as_json, text=_one)

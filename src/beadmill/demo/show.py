@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from beadmill.demo.watch import Look
-from beadmill.domain.price import said
+from beadmill.domain.money import said
 
 NODE_SIGNS = {
     "waiting": ("·", "dim"),

@@ -21,9 +21,10 @@ from beadmill.engine.port import Node, Work
 from beadmill.engine.prices import Prices
 from beadmill.engine.visit import NamedVisit
 from beadmill.engine.watch import Watcher
-from beadmill.errors import BeadmillError, Blocked, Parked, Superseded
+from beadmill.errors import BeadmillError, Blocked, Parked, Superseded, Unwritable
 from beadmill.processes.alive import all_of
 from beadmill.processes.contract import Sessions
+from beadmill.processes.room import is_full
 from beadmill.settings import RunSettings
 from beadmill.store import tables
 from beadmill.store.db import Store
@@ -128,10 +129,7 @@ class Dispatcher:
     async def _stop_session(self, token: str, why: str) -> None:
         assert self._watcher is not None
         session = self.sessions.find(token)
-        if session is not None:
-            await session.stop(why)
-        else:
-            await self.sessions.sweep_gone(token)
+        await self._watcher.prove_stopped(token, session, why)
         await self._watcher.book(token, session)
 
     # --- one activation -----------------------------------------------------------------------------------------
@@ -144,6 +142,9 @@ class Dispatcher:
                 await self._claimed(visit, owner)
         except Superseded:
             log.info("activation of %s lost its visit", visit)
+        except Unwritable as error:  # nothing was recorded, so nothing is lost: the same again when it has passed
+            log.warning("%s waits: %s; %s", visit, error.message, error.next)
+            await asyncio.sleep(RESCAN)
         except Exception:  # border: job - the store said no; the visit is released at a rescan
             log.exception("activation of %s could not be written", visit)
             await asyncio.sleep(RESCAN)
@@ -154,6 +155,8 @@ class Dispatcher:
     async def _claimed(self, visit: str, owner: str) -> None:
         try:
             await self._visit(await self._open(visit, owner))
+        except Unwritable:
+            raise
         except Exception as error:  # border: job - a bug in a node, a plugin or the engine must not lose the run
             log.exception("activation of %s failed", visit)
             failure = _internal(error)
@@ -249,6 +252,13 @@ class Dispatcher:
 def _internal(error: Exception) -> Blocked:
     if isinstance(error, BeadmillError):  # something outside said no: its own words, not ours
         return Blocked(error.code, error.message, details=error.details, kept=error.kept, next=error.next)
+    if is_full(error):
+        return Blocked(
+            "DISK_FULL",
+            f"The disk is full: {error}",
+            kept="everything recorded so far",
+            next="make room, then retry",
+        )
     details: dict[str, Json] = {"traceback": "".join(traceback.format_exception(error))[-8000:]}
     return Blocked(
         "INTERNAL",

@@ -129,6 +129,11 @@ class Visit(Protocol):
         """Plain read of the run's bead ledger, only inside ``ready`` and inside steps."""
         ...
 
+    async def tools(self) -> Sequence[str]:
+        """What the tool calls of this scope's agent sessions were given, as text, oldest first (at most 10,000). Plain
+        read, only inside steps behind those sessions."""
+        ...
+
     async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
         """Same bytes of the same kind in the same visit: same row."""
         ...

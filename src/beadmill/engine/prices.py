@@ -72,6 +72,14 @@ def _whose(agent: str, model: str) -> tuple[str | None, str]:
 
 
 def _table(model: str, provider: str | None, at: datetime) -> Rates | None:
+    """A table that is broken or gone has no prices: a turn is booked all the same."""
+    try:
+        return _rates_of(model, provider, at)
+    except (LookupError, ImportError, AttributeError, TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def _rates_of(model: str, provider: str | None, at: datetime) -> Rates:
     from genai_prices import Usage as Tokens  # 0.4 s, so not before the first turn ends
     from genai_prices import calc_price
 
@@ -81,11 +89,8 @@ def _table(model: str, provider: str | None, at: datetime) -> Rates | None:
             raise LookupError(f"{model} is not priced by tokens")
         return float(found.total_price) * 1_000_000 / _SMALL
 
-    try:
-        return Rates(
-            dollars(input_tokens=_SMALL),
-            dollars(input_tokens=_SMALL, cache_read_tokens=_SMALL),
-            dollars(output_tokens=_SMALL),
-        )
-    except LookupError:
-        return None
+    return Rates(
+        dollars(input_tokens=_SMALL),
+        dollars(input_tokens=_SMALL, cache_read_tokens=_SMALL),
+        dollars(output_tokens=_SMALL),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,7 +22,7 @@ from beadmill.domain.values import (
 )
 from beadmill.engine.activation import Activation, prefixes
 from beadmill.errors import Parked, Superseded, TurnFailed
-from beadmill.processes.spec import AgentTask, Batch, BoxSpec
+from beadmill.processes.spec import AgentTask, Batch, BoxSpec, EventKind, Policy
 from beadmill.processes.wire import decode_end, encode, encode_end
 from beadmill.store.db import Tx, stamp
 from beadmill.store.journal import budgets, gates, moves, sessions
@@ -33,6 +34,10 @@ W = TypeVar("W", AgentTask, Batch)
 LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often
 DIRTY = (Access.WRITE, Access.ONLINE)  # a session that was cut off may have left a tree half changed
 MOST_STOPS = 10  # of one call; an adapter that always says "stopped" must not go round for ever
+MOST_TOOLS = 10_000  # calls of one scope that are looked at
+MOST_ASKED = 20  # questions of one call, each of which a person or the countdown answers
+MOST_LIMITS = 50  # pauses of one call
+LONGEST = timedelta(days=7)  # of one pause
 LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of time
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
 
@@ -58,7 +63,7 @@ async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *,
 async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -> Ended:
     """All turns share the task's working time."""
     resume, brief = await _continued(act, name), None
-    lost = stops = 0
+    lost = stops = asked = limited = 0
     worked = timedelta()
     turn = 0
     while True:
@@ -66,9 +71,16 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
         make = _task(act, factory, resume, brief, worked)
         end = await _session(act, f"{act.key(name)}/{turn}", make, name=name)
         if isinstance(end, Asked):
+            asked += 1
+            if asked > MOST_ASKED:
+                return _gave_up(end, Why.INTERNAL, f"The agent asked {asked} questions in one turn")
             resume, brief = end.session, _words(await _question(act, f"{name}/question-{turn}", end))
         elif isinstance(end, Limited):
-            await sleep(act, f"{name}/limit-{turn}", _until(act, end, turn))
+            limited += 1
+            if limited > MOST_LIMITS:
+                return _gave_up(end, Why.QUOTA, f"The provider's limit was met {limited} times: {end.message}")
+            pause = f"{name}/limit-{turn}"
+            await sleep(act, pause, act.store.clock() if pause in act.memo.rounds else _until(act, end, turn))
             resume = end.session if end.session.conversation else resume
         elif isinstance(end, (Lost, Stopped)) and (_never_began(end) or make().access not in DIRTY):
             lost += isinstance(end, Lost)  # a stop was ours (pause --now): it does not count as lost
@@ -84,6 +96,11 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
             assert not isinstance(end, Ran)
             return replace(end, worked=worked + end.worked)
         worked += timedelta() if isinstance(end, Lost) else end.worked
+
+
+def _gave_up(end: Asked | Limited, why: Why, message: str) -> Failed:
+    """What would go round for ever is a person's."""
+    return Failed(session=end.session, worked=end.worked, usage=end.usage, why=why, message=message, continuable=True)
 
 
 def _never_began(end: Lost | Stopped) -> bool:
@@ -160,10 +177,11 @@ def _words(text: str) -> Brief:
 
 
 def _until(act: Activation, end: Limited, turn: int) -> datetime:
-    """The provider's time; one that has passed, or none, is a growing pause instead: no turn follows at once."""
+    """The provider's time; one that has passed, or none, is a growing pause instead: no turn follows at once. One that
+    lies very far off is asked about again before; a person may end any pause (journal.visits.wake_now)."""
     now = act.store.clock()
     backoff = min(LIMIT_BACKOFF * 2 ** min(turn - 1, 6), timedelta(hours=1))
-    return end.until if end.until is not None and end.until > now else now + backoff
+    return min(end.until, now + LONGEST) if end.until is not None and end.until > now else now + backoff
 
 
 CODES = {
@@ -263,9 +281,34 @@ async def _session(act: Activation, token: str, factory: Callable[[], W], *, nam
         if busy is not None:
             raise parked(busy)
         act.passed(f"{name}:opened")
-    await act.sessions.attach(token, work, BoxSpec(act.settings.sandbox, Path(act.work.workspace)))
+    await act.sessions.attach(token, work, _box(act, work))
     act.passed(f"{name}:attached")
     raise parked(wait)
+
+
+def _box(act: Activation, work: AgentTask | Batch) -> BoxSpec:
+    """The network policy is for commands: an agent without its model could not say a word."""
+    settings = act.settings
+    network = settings.network if isinstance(work, Batch) else "on"
+    policy = Policy(network=network, readable=tuple(Path(p) for p in settings.readable))
+    return BoxSpec(settings.sandbox, Path(act.work.workspace), policy)
+
+
+async def tools(act: Activation, scope: str) -> list[str]:
+    """See engine.port.Visit."""
+    found: list[str] = []
+    begin = f"{act.visit}/{scope}/" if scope else f"{act.visit}/"
+    for token in act.memo.sessions:
+        name, _, rest = token.removeprefix(f"{act.visit}/").rpartition("#")
+        there = act.sessions.find(token)
+        if not token.startswith(begin) or rest.split("/")[0] != str(act.round_of(name)) or there is None:
+            continue
+        if there.ended() is None:
+            continue
+        async for _, event in there.events():
+            if event.kind is EventKind.TOOL and len(found) < MOST_TOOLS:
+                found.append(json.dumps(event.data, ensure_ascii=False, default=str))
+    return found
 
 
 def _scrubbed(work: W) -> W:

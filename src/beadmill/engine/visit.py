@@ -72,6 +72,7 @@ class NamedVisit:
             if "key" not in k and codec.takes_key(act):
                 k["key"] = self._act.key(full)
             value = await self._guarded(full, act, *a, **k)
+            crashpoints.reach(f"acted {self.ref.node}/{full}")
             row = await self._act.record(full, "step", codec.encode(act, value))
         result: T = codec.decode(act, full, await self._act.result(row))
         return result
@@ -161,6 +162,9 @@ class NamedVisit:
 
     async def attempts(self) -> Sequence[Attempt]:
         return await self._act.store.read(lambda conn: attempts.listed(conn, self.ref.run))
+
+    async def tools(self) -> Sequence[str]:
+        return await turns.tools(self._act, self._scope)
 
     async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
         author = f"seat:{by}" if isinstance(by, Seat) else str(by)

@@ -13,8 +13,9 @@ import sqlalchemy as sa
 
 from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
 from beadmill.domain.machine import RunState
-from beadmill.domain.values import Usage
+from beadmill.domain.values import Json, Usage
 from beadmill.engine.prices import Prices
+from beadmill.errors import Unavailable
 from beadmill.processes.contract import Session, Sessions
 from beadmill.processes.wire import encode_end
 from beadmill.store import tables
@@ -37,6 +38,7 @@ class Watcher:
     halt: Callable[[str, str], Awaitable[None]]
     prices: Prices = field(default_factory=Prices)
     _busy: bool = False
+    _stuck: dict[str, Json] = field(default_factory=dict)  # what was told of by session
     _not_before: dict[str, float] = field(default_factory=dict)  # of what failed, on the monotonic clock
 
     async def serve(self) -> None:
@@ -88,7 +90,7 @@ class Watcher:
         if end is None:
             return None
         if isinstance(end, Lost) or session.left():
-            await session.stop("its runner is gone")  # nothing may go on in a tree that somebody else gets
+            await self.prove_stopped(token, session, "its runner is gone")  # two must not share a tree
         return await self.book(token, session)
 
     async def _settle_gone(self, token: str) -> None:
@@ -96,8 +98,22 @@ class Watcher:
         w = tables.waits
         query = sa.select(w.c.visit_id).where(w.c.kind == "session", w.c.key == token)
         if await self.store.read(lambda conn: conn.execute(query).first()) is not None:
-            await self.sessions.sweep_gone(token)
+            await self.prove_stopped(token, None, "its folder is gone")
             await self._book(token, Lost())
+
+    async def prove_stopped(self, token: str, session: Session | None, why: str) -> None:
+        """What cannot be ended is told once, until it changes. Raises Unavailable."""
+        try:
+            await (session.stop(why) if session is not None else self.sessions.sweep_gone(token))
+        except Unavailable as error:
+            await self._tell(token, error.details.get("processes", []))
+            raise
+        self._stuck.pop(token, None)
+
+    async def _tell(self, token: str, processes: Json) -> None:
+        if self._stuck.get(token) != processes:
+            await self.store.write(lambda tx: sessions.stuck(tx, token, processes))
+            self._stuck[token] = processes
 
     async def _apart(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """One that fails is tried again later and holds up no other."""

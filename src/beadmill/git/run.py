@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,9 @@ from pathlib import Path
 import anyio.to_thread
 
 from beadmill.errors import BeadmillError, Unavailable
+from beadmill.git import trust
 from beadmill.git.locks import inherited
+from beadmill.processes import executables
 
 # What git may see of our environment: where things are, the user's keys and proxies; never a token of ours.
 PASSED = (
@@ -48,15 +49,22 @@ FIXED = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_EDITOR": ":",
     "GIT_PAGER": "cat",
+    "GIT_SEQUENCE_EDITOR": ":",
     "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
 }
-# The repository's config is the user's own and stays in force, but for what would run code or change the user's refs.
+# The repository's config is the user's own and stays in force, but for what would run code or change the user's refs;
+# what else could run code is held by git/trust.py.
 CONFIG = (
     *("core.fsmonitor=false", "core.hooksPath=/dev/null", "branch.autoSetupMerge=false", "core.quotePath=false"),
     *("gc.auto=0", "maintenance.auto=false", "credential.interactive=false", "user.useConfigOnly=true"),
     *("submodule.recurse=false", "advice.detachedHead=false", "color.ui=false", "i18n.commitEncoding=UTF-8"),
-    *("i18n.logOutputEncoding=UTF-8", "core.splitIndex=false"),
+    *("i18n.logOutputEncoding=UTF-8", "core.splitIndex=false", "log.showSignature=false", "diff.external="),
+    *("fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "protocol.ext.allow=never"),
+    "diff.submodule=short",
 )
+# For ``status``: git must not run itself, by its configuration, inside a repository that lies in the tree.
+STRANGERS = ("--ignore-submodules=dirty",)
 # Network commands may leave helpers behind (ssh masters, credential caches) that would keep a lock for ever.
 NETWORK = frozenset({"fetch", "push", "ls-remote"})
 LOCKED = re.compile(r"[Uu]nable to create '([^']+\.lock)': File exists|cannot lock ref .*\.lock': File exists")
@@ -108,7 +116,9 @@ class Repo:
         timeout: float = 120.0,  # noqa: ASYNC109 - seconds for git, not for the caller
     ) -> Done:
         """Runs git to its end. Raises GitFailed for a code outside ``ok`` (empty = any code), Unavailable when git is
-        missing, takes longer than ``timeout`` or a foreign lock file does not go away."""
+        missing, takes longer than ``timeout`` or a foreign lock file does not go away, Refused when the repository got
+        settings that nobody vouches for (git/trust.py)."""
+        await trust.check(self.git_dir, self.common, self._settings)
         command = [_program(), *self._options(), *args]
         variables = self._env(env or {})
         for pause in (*RETRIES, None):
@@ -122,6 +132,17 @@ class Repo:
         if ok and done.code not in ok:
             raise failed(args[0], done)
         return done
+
+    async def trust(self) -> None:
+        """A person vouches for the settings of this repository as they are now."""
+        await trust.accept(self.git_dir, self.common, self._settings)
+
+    async def _settings(self) -> bytes:
+        command = [_program(), *self._options(), "config", "--list", "--show-scope", "-z"]
+        done = await _run(command, self._env({}), data=None, cwd=self._cwd(), timeout=30, verb="config")
+        if done.code:
+            raise failed("config", done)
+        return done.out
 
     def _options(self) -> list[str]:
         options = [part for setting in CONFIG for part in ("-c", setting)]
@@ -186,12 +207,12 @@ async def _ask(path: Path, *what: str) -> str:
 
 
 def _program() -> str:
-    found = shutil.which("git")
-    if not found:
+    found = executables.find("git")
+    if found is None:
         raise Unavailable(
             "git is not installed or not on the PATH", code="GIT_MISSING", next="Install git 2.38 or newer."
         )
-    return str(Path(found).absolute())
+    return str(executables.require_trusted(found, os.environ, code="GIT_REFUSED"))
 
 
 async def _run(

@@ -62,11 +62,22 @@ async def working(repo: Repo, scratch: Path, *, limit: int | None = None) -> Wor
         flagged = await _hidden(repo, env)
         if flagged:
             await repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", input=z(flagged), env=env)
-        await repo.git("add", "--update", "--", ".", env=env)
+        await _update(repo, env)
         kept, left_out = _by_size(repo, await untracked(repo, env), limit)
         await repo.git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=z(kept), env=env)
         tree = (await repo.git("write-tree", env=env)).text
     return Working(tree, index.text if index.code == 0 else "", left_out)
+
+
+async def _update(repo: Repo, env: Mapping[str, str]) -> None:
+    """Tracked files as they are. ``git add --update`` would run git, by a configuration that anybody may have written,
+    inside every folder that the index says is a repository."""
+    done = await repo.git("diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=dirty", env=env)
+    paths = tuple(dict.fromkeys(done.fields))
+    present = tuple(path for path in paths if _is_file(repo, path))
+    absent = tuple(path for path in paths if path not in set(present))
+    await repo.git("update-index", "-z", "--force-remove", "--stdin", input=z(absent), env=env)
+    await repo.git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=z(present), env=env)
 
 
 async def untracked(repo: Repo, env: Mapping[str, str]) -> tuple[str, ...]:

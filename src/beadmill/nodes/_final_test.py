@@ -18,6 +18,7 @@ from beadmill.domain.values import Access, Brief
 from beadmill.engine.port import Visit
 from beadmill.engine.structured import structured
 from beadmill.errors import Blocked, TurnFailed
+from beadmill.nodes import _escape
 from beadmill.nodes._ground import Ground
 from beadmill.nodes._material import environment, notes_part, profile_part, ticket_part
 from beadmill.nodes._seating import implementer
@@ -65,7 +66,14 @@ class FinalTest:
         runs: tuple[CommandRun, ...] = ()
         for n in range(1, v.settings.build.attempts + 1):
             here = v.at(f"try-{n}")
-            wrote, why = await self._agent(here, tree, n, [*material, profile_part(profile), *_notes(notes)])
+            then = await here.step("checkout", _escape.before, tree)
+            told_ = [*material, profile_part(profile), *_notes(notes)]
+            watch = _escape.Watch(self.ground.trees, tree, start, then)
+            (wrote, why), escape = await watch.over(
+                here, partial(self._agent, here, tree, n, told_), what="the final test"
+            )
+            if escape.refused:
+                wrote, why = None, _escape.LEFT
             if wrote is not None:
                 runs = await self._run(here, tree, wrote.commands, environment(profile))
                 why = told(runs) if not all(run.ok for run in runs) or len(runs) < len(wrote.commands) else ""

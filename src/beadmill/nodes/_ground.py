@@ -10,12 +10,13 @@ from beadmill.artifacts.delivery import BeadEvidence
 from beadmill.domain.bead import runnable, status
 from beadmill.domain.machine import AttemptState
 from beadmill.engine.port import Visit
-from beadmill.nodes import _inputs
+from beadmill.nodes import _escape, _inputs
+from beadmill.nodes._escape import Before
 from beadmill.nodes._ledger import book
 from beadmill.proof.noise import is_noise
 from beadmill.store.ledger import Ledger
 from beadmill.workspaces import landing
-from beadmill.workspaces.guard import CheckoutState, compare, snapshot
+from beadmill.workspaces.guard import CheckoutState
 from beadmill.workspaces.worktrees import FileStatus, Tree, Worktrees
 
 
@@ -27,6 +28,11 @@ class Start:
     n: int
     notes: tuple[str, ...]
     checkout: CheckoutState
+    at: float = 0.0  # epoch seconds
+
+    @property
+    def before(self) -> Before:
+        return Before(self.checkout, self.at)
 
 
 class Ground:
@@ -52,9 +58,8 @@ class Ground:
         notes = await self.ledger.notes(v.ref.run, bead.id, bead.sha)
         if v.comment.strip():
             notes = (*notes, f"Why the build was started again: {v.comment.strip()}")
-        return Start(
-            attempt.start_commit, attempt.n, tuple(notes), await snapshot(tree.repository, ours=(tree.branch,))
-        )
+        then = await _escape.before(tree)
+        return Start(attempt.start_commit, attempt.n, tuple(notes), then.checkout, then.at)
 
     async def clean(self, tree: Tree, commit: str, inputs: tuple[str, ...], why: str) -> str:
         """Back to ``commit`` behind an undo ref, with the copied inputs in place; "" when it was clean already."""
@@ -67,11 +72,6 @@ class Ground:
     async def dirt(self, tree: Tree, inputs: tuple[str, ...]) -> tuple[str, ...]:
         """Changed and untracked paths that git would see, beside the copied inputs."""
         return tuple(found.path for found in await self.trees.status(tree) if not _stays(found, inputs))
-
-    async def escaped(self, tree: Tree, start: Start) -> tuple[str, ...]:
-        """What changed in the user's checkout since the try began. People work there too: a warning, no verdict."""
-        changes = compare(start.checkout, await snapshot(tree.repository, ours=(tree.branch,)))
-        return tuple(f"in the checkout, {change}" for change in changes)
 
     async def land(
         self, tree: Tree, bead: Bead, start: Start, paths: tuple[str, ...], inputs: tuple[str, ...], *, key: str = ""

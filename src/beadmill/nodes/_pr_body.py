@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence, FinalTestReport, IntegrationReport, PullRequestText
 from beadmill.artifacts.prd import Prd
-from beadmill.domain.price import said
+from beadmill.domain.money import said
 from beadmill.engine.port import Work
 from beadmill.proof.runs import how
 from beadmill.store.journal.facts import Cost

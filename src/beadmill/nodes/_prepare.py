@@ -11,11 +11,12 @@ from beadmill.artifacts.reading.shapes import SETUP_PLAN
 from beadmill.artifacts.setup import CommandRun, SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.command import CommandSpec
+from beadmill.domain.ended import fails_the_try
 from beadmill.domain.values import SYSTEM, Access, Brief
 from beadmill.engine.port import Visit
 from beadmill.engine.structured import structured
 from beadmill.errors import Blocked, TurnFailed
-from beadmill.nodes import _inputs
+from beadmill.nodes import _escape, _inputs
 from beadmill.nodes._inputs import Copied
 from beadmill.nodes._material import notes_part, part, ticket_part
 from beadmill.nodes._seating import implementer
@@ -72,7 +73,12 @@ class Preparer:
                 baseline = await self._baseline(v, tree, plan, start, copied)
                 return _profile(Ready(plan, copied, tried, baseline, notes))
             if n < v.settings.build.attempts:
-                plan, said = await self._repair(here, tree, plan, tried, notes)
+                then = await here.step("checkout", _escape.before, tree)
+                watch = _escape.Watch(self.trees, tree, start, then)
+                better, escape = await watch.over(
+                    here, partial(self._repair, here, tree, plan, tried, notes), what="the setup"
+                )
+                plan, said = (plan, _escape.LEFT) if escape.refused else better
                 notes += (said,)
         blocked = SetupProfile(
             status="blocked", summary=told(tried.failed), bootstrap=tried.steps, probes=tried.probes, notes=notes
@@ -154,6 +160,8 @@ class Preparer:
                 briefs=briefs,
             )
         except TurnFailed as failed:
+            if not fails_the_try(failed.end):
+                raise
             return plan, f"repair {turn} ended without a result: {failed.message}"
         except Blocked as unreadable:
             if unreadable.code != "AGENT_OUTPUT_INVALID":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Access, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.errors import Blocked, TurnFailed
+from beadmill.nodes import _escape
 from beadmill.nodes._coding import Coder, Talk
 from beadmill.nodes._config import BuildConfig
 from beadmill.nodes._ground import Ground, Start
@@ -123,13 +124,15 @@ class BuildNode:
         """One try. Returns "" when the bead has landed, else why it failed."""
         start = await v.step("begin", self.ground.begin, v, work.tree, work.bead, work.inputs)
         subject = f"{work.bead.id} try {start.n}"
-        talk = await self._talk(v, work, start, subject)
-        escaped = await v.step("guard", self.ground.escaped, work.tree, start)
+        watch = _escape.Watch(self.ground.trees, work.tree, start.commit, start.before)
+        talk, escape = await watch.over(v, partial(self._talk, v, work, start, subject), what=work.bead.id)
+        if escape.refused:
+            talk = replace(talk, failure=_escape.LEFT, code="AGENT_ESCAPED")
         evidence = None
         if talk.status is not None and not talk.failure:
             claim = Claim(work.bead, work.tree, start.commit, start.n, talk.status, work.env, work.inputs)
             evidence = await self.prover.bead(v.at("prove"), claim)
-            evidence = evidence.model_copy(update={"warnings": (*evidence.warnings, *escaped)})
+            evidence = evidence.model_copy(update={"warnings": (*evidence.warnings, *escape.warnings)})
             if evidence.holds:
                 if await self._finish(v, work, start, evidence=evidence, sessions=talk.tokens):
                     return ""

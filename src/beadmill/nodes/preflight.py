@@ -76,7 +76,7 @@ class PreflightNode:
         """All checks, whatever the first ones say: a person mends everything in one go."""
         seats = (implementer(v.settings), reviewer(v.settings), *(seat(c) for c in v.settings.council.seats))
         found = [await self._agent(one) for one in dict.fromkeys(seats)]
-        found.append(await self._sandbox(v.settings.sandbox))
+        found.append(await self._sandbox(v.settings.sandbox, v.settings.network))
         found += await self._plan(v)
         found += await self._tree(v.work)
         found.append(await self._forge(v.work))
@@ -97,9 +97,13 @@ class PreflightNode:
             return Found(name, "agents", "warning", f"{said}; whether it is signed in shows with its first turn")
         return Found(name, "agents", "pass", said)
 
-    async def _sandbox(self, name: str) -> Found:
-        health = await self.sandbox(name).probe()
+    async def _sandbox(self, name: str, network: str) -> Found:
+        sandbox = self.sandbox(name)
+        health = await sandbox.probe()
         found = _health(f"sandbox {name}", "sandbox", health, "choose another sandbox in the settings")
+        if network not in sandbox.networks:
+            said = f"it cannot hold the network policy {network!r} for commands"
+            return Found(found.name, found.category, "fail", said, "set network to on, or use bubblewrap")
         if health.ok and name == "host":
             said = "agents run as you, without a sandbox"
             return Found(found.name, found.category, "warning", health.message or said)

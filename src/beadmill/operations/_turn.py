@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from beadmill.operations import views
 from beadmill.operations.ports import Ports
 from beadmill.processes.contract import Session
 from beadmill.processes.spec import AgentTask, BoxSpec
+from beadmill.store.db import stamp
 
 DEADLINE: Final = timedelta(seconds=90)
 WAYS: Final = ("home", "tmp", "empty")  # what every workspace has
@@ -118,6 +119,7 @@ def _view(
     used = usage or Usage()
     return views.TurnView(
         agent=agent.name,
+        at=stamp(datetime.now(UTC)),
         ok=ok,
         end=end,
         text=text,

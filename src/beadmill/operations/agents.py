@@ -14,6 +14,7 @@ from beadmill.operations import _rows, _turn, desk, views
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
 
+SHOWN = 40  # lines of an install in a listing
 PATIENCE = 15  # seconds one CLI may take to say its version or its models
 
 
@@ -32,7 +33,8 @@ async def probe(ports: Ports, name: str, *, actor: Actor) -> views.ProbeView:
     models: tuple[views.ModelView, ...] = ()
     if view.state == "ready":
         view, models = await _ask_models(ports.agents.load(name), view)
-    return views.ProbeView(**view.model_dump(), models=models)
+    ports.desk.models[name] = models
+    return views.ProbeView(**{**view.model_dump(), "models": models})
 
 
 async def turn(ports: Ports, name: str, *, actor: Actor, model: str = "", effort: str = "") -> views.TurnView:
@@ -41,7 +43,8 @@ async def turn(ports: Ports, name: str, *, actor: Actor, model: str = "", effort
     A turn that fails is an answer, not an error. Raises NotFound.
     """
     require(actor, Permission.RUN)
-    return await _turn.take(ports, ports.agents.load(name), model, effort)
+    took = ports.desk.turns[name] = await _turn.take(ports, ports.agents.load(name), model, effort)
+    return took
 
 
 # --- installing ---------------------------------------------------------------------------------------------------
@@ -87,7 +90,12 @@ async def _known(ports: Ports, name: str, within: float) -> views.AgentView:
         view = await _look(ports, name)
         ports.desk.remember(view)
     job = ports.desk.installs.get(name)
-    return view.model_copy(update={"install": job.view()}) if job is not None else view
+    known = {
+        "install": job.view(job.said - SHOWN) if job else None,
+        "models": ports.desk.models.get(name),
+        "turn": ports.desk.turns.get(name),
+    }
+    return view.model_copy(update=known)
 
 
 async def _look(ports: Ports, name: str) -> views.AgentView:

@@ -163,7 +163,7 @@ async def patch(repository: str, start: str, end: str) -> str:
     from beadmill.git.run import discover
 
     repo: Repo = await discover(await asyncio.to_thread(_resolved, repository))
-    done = await repo.git("diff", "--no-color", "--no-ext-diff", start, end, ok=(0, 128))
+    done = await repo.git("diff", "--no-color", "--no-ext-diff", "--no-textconv", start, end, ok=(0, 128))
     if done.code != 0:
         return ""
     text = done.out.decode(errors="replace")

@@ -66,6 +66,8 @@ class Desk:
     """One per daemon, used on the loop of its doors."""
 
     installs: dict[str, Install] = field(default_factory=dict)
+    models: dict[str, tuple[views.ModelView, ...]] = field(default_factory=dict)  # of the last probe
+    turns: dict[str, views.TurnView] = field(default_factory=dict)  # the last one of each
     _found: dict[str, tuple[float, views.AgentView]] = field(default_factory=dict)
 
     def remember(self, view: views.AgentView) -> None:

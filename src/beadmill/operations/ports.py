@@ -15,6 +15,7 @@ from beadmill.operations.desk import Desk
 from beadmill.processes.contract import Sessions
 from beadmill.settings import Settings
 from beadmill.store.db import Store
+from beadmill.workspaces.sandboxes.choice import Choose, choose
 from beadmill.workspaces.worktrees import Worktrees
 
 
@@ -39,6 +40,7 @@ class Ports:
     agents: AgentCatalog
     kinds: Mapping[str, KindSpec]
     trees: Worktrees = field(default_factory=Worktrees)
+    choose: Choose = choose
     desk: Desk = field(default_factory=Desk)
     prices: Prices = field(default_factory=Prices)
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from beadmill.domain.values import Actor, Event, Permission
 from beadmill.errors import Conflict, Invalid, NotFound, Unprocessable
+from beadmill.git.run import GitFailed
 from beadmill.operations import views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
@@ -39,9 +41,12 @@ async def add(
     overrides: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> views.ProjectView:
-    """Attaches the repository at ``path``. Raises Invalid, Conflict when it is attached already."""
+    """Attaches the repository at ``path``, with its git settings as they are. Raises Invalid, Conflict when it is
+    attached already."""
     require(actor, Permission.PLAN)
     _check_forge(forge)
+    with contextlib.suppress(GitFailed):  # no repository at all: said below, with all its problems
+        await attach.trust(path)
     found = await _attachable(path, base)
     layer = checked_overrides(ports, overrides or {})
     wanted = _short(short, found.path)
@@ -96,9 +101,11 @@ async def change(
     name: str | None = None,
     base: str | None = None,
     overrides: Mapping[str, Any] | None = None,
+    trust: bool = False,
     key: str = "",
 ) -> views.ProjectView:
-    """``overrides`` replaces the whole layer. Runs that are going on keep what they froze."""
+    """``overrides`` replaces the whole layer. Runs that are going on keep what they froze. ``trust`` vouches for the
+    repository's own git settings as they are now."""
     require(actor, Permission.PLAN)
     layer = None if overrides is None else checked_overrides(ports, overrides)
     if name is not None and not name.strip():
@@ -114,7 +121,10 @@ async def change(
         tx.emit(Event("project.changed", {"short": short}), actor=actor)
         return short
 
-    request = {"short": short, "name": name, "base": base, "overrides": layer}
+    if trust:
+        row = await ports.store.read(lambda conn: project_row(conn, short))
+        await attach.trust(row.path or "")
+    request = {"short": short, "name": name, "base": base, "overrides": layer, "trust": trust}
     await ports.store.write(
         lambda tx: once(
             tx, key, operation="projects.change", actor=actor, request=request, now=tx.now, act=lambda: act(tx)

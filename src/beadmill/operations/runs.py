@@ -27,6 +27,7 @@ from beadmill.store.db import Tx
 from beadmill.store.journal import budgets, reruns, tokens
 from beadmill.store.journal import gates as gate_journal
 from beadmill.store.journal import runs as journal
+from beadmill.store.journal import visits as visit_journal
 
 
 async def listing(
@@ -189,15 +190,22 @@ async def resume(ports: Ports, run: str, *, actor: Actor, key: str = "") -> view
 async def retry(
     ports: Ports, run: str, *, actor: Actor, choice: str = "retry", note: str = "", key: str = ""
 ) -> views.RunView:
-    """Answers every open blocked gate of the run with ``choice``. Raises Conflict when nothing is blocked."""
+    """Answers every open blocked gate of the run with ``choice``; what waits for a provider's limit asks again now.
+
+    Raises Conflict when there is neither.
+    """
     require(actor, Permission.RUN)
 
     def act(tx: Tx) -> list[str]:
         gates = _rows.open_gates(tx.conn, t.gates.c.run_id == run, t.gates.c.kind == "blocked")
-        if not gates:
+        woken = visit_journal.wake_now(tx, run, actor=actor)
+        if not gates and not woken:
             _rows.run_row(tx.conn, run)
             raise Conflict(
-                f"nothing of {run} is blocked", code="NOT_BLOCKED", kept="everything", next=f"beadmill run show {run}"
+                f"nothing of {run} is blocked or waits for a provider",
+                code="NOT_BLOCKED",
+                kept="everything",
+                next=f"beadmill run show {run}",
             )
         for gate in gates:
             mine = f"{key or 'retry'}:{gate.id}"

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 import beadmill
 from beadmill.domain.values import Actor, Permission
+from beadmill.errors import Unavailable
 from beadmill.operations import _rows, views
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
@@ -26,7 +27,7 @@ HIDDEN = "(set)"
 async def show(ports: Ports, *, actor: Actor) -> views.StatusView:
     """Counts per board column, what waits, what runs, and the checks of a quick doctor."""
     require(actor, Permission.READ)
-    health = await asyncio.to_thread(_health, ports)
+    health = (*await asyncio.to_thread(_health, ports), await _sandbox(ports))
     return await ports.store.read(lambda conn: _view(ports, conn, health))
 
 
@@ -52,6 +53,17 @@ def _view(ports: Ports, conn: Connection, health: tuple[views.HealthLine, ...]) 
 
 def _health(ports: Ports) -> tuple[views.HealthLine, ...]:
     return (_git(), _home(ports.settings.home), _space(ports.settings.home))
+
+
+async def _sandbox(ports: Ports) -> views.HealthLine:
+    """Which sandbox the next run would get, by its probe."""
+    wanted = ports.settings.defaults
+    try:
+        chosen = await ports.choose(wanted.sandbox, wanted.network)
+    except Unavailable as error:
+        return views.HealthLine(name="sandbox", ok=False, message=error.message, next=error.next)
+    said = f"{chosen.name}: {chosen.health.message}"
+    return views.HealthLine(name="sandbox", ok=not chosen.why, message=said, next=chosen.why)
 
 
 def _git() -> views.HealthLine:

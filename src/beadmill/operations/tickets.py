@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from beadmill import redact
 from beadmill import sops as library
 from beadmill.domain.machine import Phase, TicketState
 from beadmill.domain.values import Actor, Event, Permission
@@ -83,8 +84,8 @@ def _insert(tx: Tx, project: str, values: dict[str, Any], actor: Actor) -> str:
 
 
 async def _checked(ports: Ports, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are given, each known to be valid."""
-    out = dict(fields)
+    """The fields that are given, each known to be valid and without secrets of this installation."""
+    out: dict[str, Any] = redact.ours().work(dict(fields))
     if "title" in out:
         out["title"] = out["title"].strip()
         if not 1 <= len(out["title"]) <= TITLE:
@@ -227,12 +228,17 @@ class _Plan:
 async def start(ports: Ports, ticket: str, *, actor: Actor, key: str = "") -> views.TicketView:
     """Freezes settings, SOP and work into a run and lets the engine go.
 
-    Raises Conflict when the ticket is no draft, Invalid when the council has too few seats or unknown agents.
+    Raises Conflict when the ticket is no draft, Invalid when the council has too few seats or unknown agents,
+    Unavailable when the wanted sandbox does not work here.
     """
     require(actor, Permission.RUN)
+    wanted = await ports.store.read(lambda conn: _settings(ports, conn, _rows.ticket_row(conn, ticket)))
+    chosen = await ports.choose(wanted.sandbox, wanted.network)
 
     def act(tx: Tx) -> str:
         plan = _plan(ports, tx.conn, ticket)
+        if plan.settings.sandbox == wanted.sandbox:  # somebody who changed it in between gets what they set
+            plan = replace(plan, settings=plan.settings.overlaid({"sandbox": chosen.name}))
         _begin(tx, plan, actor)
         return plan.run
 

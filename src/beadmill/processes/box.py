@@ -30,8 +30,11 @@ class Launch:
 
 
 class Box(Protocol):
-    def wrap(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
-        """Pure. Turns a wish into an argv that runs inside the box."""
+    isolates: bool  # False = what runs in it can reach whatever the user can
+
+    def wrap(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], program: Path | None = None) -> Launch:
+        """Turns a wish into an argv that runs inside the box; starts nothing. ``program`` is an executable that the
+        box must let in, with the package it belongs to. Raises OSError when there is no such program."""
         ...
 
     async def close(self) -> None:
@@ -41,6 +44,7 @@ class Box(Protocol):
 
 class Sandbox(Protocol):
     name: str
+    networks: frozenset[str]  # the network policies it can hold
 
     async def probe(self) -> Health:
         """Can this sandbox work here? Never raises."""

@@ -14,10 +14,9 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import termios
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,10 +25,12 @@ from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.box import Box, Launch
 from beadmill.processes.environment import allowed
+from beadmill.processes.inlet import Inlet, source_of
 from beadmill.processes.listeners import listening
+from beadmill.processes.room import is_full
 from beadmill.redact import Redactor, Scrubber, secrets_of
 
-LINE_LIMIT: Final = 8 * 1024 * 1024
+LINE_LIMIT: Final = 50 * 1024 * 1024  # a message of the Agent Client Protocol is one line, whatever it carries
 QUEUE_LIMIT: Final = 16 * 1024 * 1024  # bytes of unread lines before the child has to wait
 FILE_LIMIT: Final = 16 * 1024 * 1024
 STDERR_TAIL: Final = 4_096
@@ -94,10 +95,18 @@ class BoundedFile:
             self._put(self._scrubber.feed(data))
 
     def _put(self, data: bytes) -> None:
-        os.write(self._file, data[: self._left])
+        self._write(data[: self._left])
         self._left -= len(data)
         if self._left <= 0:
-            os.write(self._file, f"\n[cut after {self._limit} bytes]\n".encode())
+            self._write(f"\n[cut after {self._limit} bytes]\n".encode())
+
+    def _write(self, data: bytes) -> None:
+        """A copy for people: on a full disk it has a gap, and the work goes on."""
+        try:
+            os.write(self._file, data)
+        except OSError as error:
+            if not is_full(error):
+                raise
 
     def close(self) -> None:
         if self._file < 0:
@@ -168,7 +177,7 @@ class Pipe:
         while not self.closed.is_set():
             now = self._loop.time()
             silent = now - self.heard
-            if not self.paused and (silent >= LINGER or (now >= enough and self._read >= owed)):
+            if (silent >= LINGER and not self.paused) or (now >= enough and self._read >= owed):
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(LINGER - silent, 0.05)):
@@ -188,11 +197,14 @@ class Lines:
         self._news = asyncio.Event()
 
     def feed(self, data: bytes) -> None:
-        *whole, rest = data.split(b"\n")
-        for piece in whole:
-            self._grow(piece)
+        first, *more = data.split(b"\n")
+        self._grow(first)
+        if more:
             self._push()
-        self._grow(rest)
+            rest = more.pop()
+            self._lines.extend(more)  # at once: a flood has millions of them
+            self._size += sum(map(len, more)) + _LINE_COST * len(more)
+            self._grow(rest)
         if self._size > QUEUE_LIMIT:
             self.pause()
 
@@ -206,7 +218,7 @@ class Lines:
         self._part += piece[: LINE_LIMIT - len(self._part)]
 
     def _push(self) -> None:
-        line = bytes(self._part).removesuffix(b"\r")
+        line = bytes(self._part)
         self._part.clear()
         self._lines.append(line)
         self._size += len(line) + _LINE_COST
@@ -220,7 +232,7 @@ class Lines:
                 self._size -= len(line) + _LINE_COST
                 if self._size < QUEUE_LIMIT // 2:
                     self.resume()
-                yield line
+                yield line.removesuffix(b"\r")
                 taken += 1
                 if taken % _TURN == 0:
                     await asyncio.sleep(0)
@@ -233,9 +245,9 @@ class Lines:
 class RunningChild:
     """agents.contract.Child."""
 
-    def __init__(self, pid: int, exited: asyncio.Future[int], spawner: Spawner) -> None:
+    def __init__(self, pid: int, exited: asyncio.Future[int], spawner: Spawner, inlet: Inlet | None) -> None:
         self.pid = pid
-        self._exited, self._spawner = exited, spawner
+        self._exited, self._spawner, self._inlet = exited, spawner, inlet
         self._lines = Lines()
         self._stderr = Tail(STDERR_TAIL)
         self._letting_go: asyncio.Task[None] | None = None
@@ -262,12 +274,22 @@ class RunningChild:
 
     async def _let_go(self) -> None:
         await asyncio.shield(self._exited)
+        self.close_stdin()
         for pipe in (self._out, self._err):
             await pipe.drained()
             pipe.close()
 
     def lines(self) -> AsyncIterator[bytes]:
         return self._lines.read()
+
+    async def write(self, data: bytes) -> None:
+        if self._inlet is None:
+            raise BrokenPipeError("the child was started with its whole input")
+        await self._inlet.write(data)
+
+    def close_stdin(self) -> None:
+        if self._inlet is not None:
+            self._inlet.close()
 
     def stderr_tail(self) -> str:
         return self._stderr.text(self._spawner.redactor)
@@ -307,6 +329,7 @@ class Spawner:
         self._named: set[procs.Proc] = set()
         self.reaper = Reaper()
         self.redactor = redactor
+        self.boxed = box.isolates
         self._folder, self._box, self._own, self._marks, self._umask = folder, box, own, marks, umask
         self._count = 0
         self._pipes: list[Pipe] = []
@@ -329,9 +352,11 @@ class Spawner:
             await pipe.drained()
             pipe.close()
 
-    def launch(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
+    def launch(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], program: Path | None = None) -> Launch:
+        """Raises OSError when the box finds no such program."""
         self.redactor.learn(secrets_of(env))
-        wrapped = self._box.wrap(argv, cwd=cwd, env={**allowed(os.environ), **self._own, **env, **self._marks})
+        whole = {**allowed(os.environ), **self._own, **env, **self._marks}
+        wrapped = self._box.wrap(argv, cwd=cwd, env=whole, program=program)
         return Launch(wrapped.argv, wrapped.cwd, {**wrapped.env, **self._marks}, wrapped.pass_fds)
 
     def start(self, launch: Launch, *, stdin: int, stdout: int, stderr: int) -> tuple[int, asyncio.Future[int]]:
@@ -351,22 +376,25 @@ class Spawner:
         crashpoints.reach("runner.spawned")
         return process.pid, self.reaper.watch(process.pid)
 
-    async def child(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: bytes) -> RunningChild:
-        """Raises Unavailable when the executable is missing or cannot be started."""
-        launch = self.launch(argv, cwd=cwd, env=env)
+    async def child(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: bytes | None
+    ) -> RunningChild:
+        """``stdin`` None = it stays open. Raises Unavailable when the executable is missing or cannot be started."""
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         try:
-            with _stdin(stdin) as source:
+            launch = self.launch(argv, cwd=cwd, env=env, program=Path(argv[0]) if argv[0].startswith("/") else None)
+            with source_of(stdin) as (source, inlet):
                 pid, exited = self.start(launch, stdin=source, stdout=out_write, stderr=err_write)
         except (OSError, ValueError) as error:
             os.close(out_read)
             os.close(err_read)
-            raise Unavailable(f"{argv[0]} cannot be started: {error}", code="AGENT_MISSING") from error
+            code = "DISK_FULL" if is_full(error) else "AGENT_MISSING"
+            raise Unavailable(f"{argv[0]} cannot be started: {error}", code=code) from error
         finally:
             os.close(out_write)
             os.close(err_write)
-        child = RunningChild(pid, exited, self)
+        child = RunningChild(pid, exited, self, inlet)
         child.connect(out_read, err_read, self._files())
         return child
 
@@ -374,18 +402,6 @@ class Spawner:
         self._count += 1
         name = f"{self._count}" if self._count > 1 else ""
         return tuple(BoundedFile(self._folder / f"{kind}{name}.log", self.redactor) for kind in ("stdout", "stderr"))  # type: ignore[return-value]
-
-
-@contextlib.contextmanager
-def _stdin(data: bytes) -> Iterator[int]:
-    """A closed stdin, or a file that was unlinked: a child that never reads it blocks nobody."""
-    if not data:
-        yield subprocess.DEVNULL
-        return
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        yield file.fileno()
 
 
 def find_program(name: str, *, cwd: Path, path: str) -> str | None:

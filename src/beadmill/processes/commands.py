@@ -19,6 +19,7 @@ from beadmill.processes.children import BoundedFile, Pipe, Spawner, Tail, find_p
 from beadmill.processes.environment import allowed
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.spec import Batch, EventKind
+from beadmill.processes.staying import Stay, staying
 from beadmill.redact import Redactor
 
 OUTPUT_TAIL: Final = 64 * 1024
@@ -81,17 +82,24 @@ class Commands:
         return CommandResult(str(spec), code, seconds, text, timed_out=code is None)
 
     def _start(self, spec: CommandSpec, env: Mapping[str, str], output: Output) -> tuple[asyncio.Future[int], Pipe]:
-        launch = self.spawner.launch(spec.argv(), cwd=self.batch.cwd / spec.cwd, env=env)
+        cwd = self.batch.cwd / spec.cwd
+        stay = Stay(output.feed) if self.spawner.boxed else None
         read, write = os.pipe()
         try:
-            _, exited = self.spawner.start(launch, stdin=subprocess.DEVNULL, stdout=write, stderr=write)
+            launch = self.spawner.launch(staying(spec.argv()) if stay else spec.argv(), cwd=cwd, env=env)
+            source, errors = (stay.stdin, stay.stderr) if stay else (subprocess.DEVNULL, write)
+            pid, exited = self.spawner.start(launch, stdin=source, stdout=write, stderr=errors)
         except (OSError, ValueError):
             os.close(read)
+            if stay:
+                stay.failed()
             raise
         finally:
             os.close(write)
+        if stay:
+            stay.started(pid, exited)
         # A server left in the background may go on writing: the pipe is drained until the batch ends.
-        return exited, self.spawner.drain(read, output.feed, output.close)
+        return stay.code if stay else exited, self.spawner.drain(read, output.feed, output.close)
 
     async def _wait(self, exited: asyncio.Future[int], limit: timedelta, before: set[procs.Proc]) -> int | None:
         """None = the deadline passed, and everything the command had started is gone."""

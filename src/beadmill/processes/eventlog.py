@@ -1,4 +1,4 @@
-"""events.jsonl: the only way out of a session while it runs. Bounded, scrubbed, one write per line."""
+"""events.jsonl: the only way out of a session while it runs. Bounded, scrubbed, whole lines; a full disk is waited for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Final
 
 from beadmill.domain.values import Json, Usage
+from beadmill.processes.room import Backlog
 from beadmill.processes.spec import AgentEvent, EventKind
 from beadmill.redact import Redactor
 
 MOST: Final = 64 * 1024 * 1024  # bytes; behind it only the events that a result needs are written
 LONGEST: Final = 256 * 1024  # characters of one string in an event
-_ALWAYS: Final = frozenset({EventKind.STARTED, EventKind.USAGE, EventKind.ENDED, EventKind.COMMAND_DONE})
+SPARE: Final = 1024 * 1024  # bytes kept for those: an agent can say them without end, too
+_NEEDED: Final = frozenset({EventKind.STARTED, EventKind.USAGE})
+_OURS: Final = frozenset({EventKind.ENDED, EventKind.COMMAND_DONE})
 
 
 class EventLog:
@@ -24,6 +27,7 @@ class EventLog:
     def __init__(self, path: Path, redactor: Redactor, *, heard: Callable[[], None], most: int = MOST) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._size = os.fstat(self._file).st_size
+        self._backlog = Backlog(self._file)
         self._redactor, self._heard, self._most = redactor, heard, most
         self._full = False
         self.conversation = ""
@@ -33,7 +37,7 @@ class EventLog:
     def emit(self, event: AgentEvent) -> None:
         self._heard()
         self._note(event)
-        if self._full and event.kind not in _ALWAYS:
+        if self._full and not self._still(event.kind):
             return
         self._write(event)
         if self._size > self._most and not self._full:
@@ -42,10 +46,19 @@ class EventLog:
                 _now(EventKind.WARNING, message=f"more than {self._most} bytes of events: the rest is left out")
             )
 
+    def _still(self, kind: EventKind) -> bool:
+        """Whether a full log takes it."""
+        return kind in _OURS or (kind in _NEEDED and self._size < self._most + SPARE)
+
     def say(self, kind: EventKind, **data: Json) -> None:
         self.emit(_now(kind, **data))
 
     def close(self) -> None:
+        """Raises OSError while the disk is full: then it may be called again."""
+        if self._backlog.left_out:
+            left_out, self._backlog.left_out = self._backlog.left_out, 0
+            self.say(EventKind.WARNING, message=f"the disk was full: {left_out} bytes of events are left out")
+        self._backlog.flush()
         os.fsync(self._file)
         os.close(self._file)
 
@@ -59,9 +72,7 @@ class EventLog:
     def _write(self, event: AgentEvent) -> None:
         data = self._redactor.json(_cut(event.data))
         line = json.dumps({"at": event.at.isoformat(), "kind": event.kind.value, "data": data}).encode() + b"\n"
-        view = memoryview(line)
-        while view:
-            view = view[os.write(self._file, view) :]
+        self._backlog.add(line)
         self._size += len(line)
 
 

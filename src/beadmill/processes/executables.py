@@ -50,13 +50,13 @@ def trusted_dirs(env: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(Path(p).resolve() for p in env.get(TRUSTED_DIRS, "").split(":") if p.startswith("/"))
 
 
-def require_trusted(program: Path, env: Mapping[str, str]) -> Path:
+def require_trusted(program: Path, env: Mapping[str, str], *, code: str = "AGENT_REFUSED") -> Path:
     """Raises Refused with the reason."""
     reason = why_untrusted(program, trusted=trusted_dirs(env))
     if reason:
         raise Refused(
             f"{program} is not run: {reason}",
-            code="AGENT_REFUSED",
+            code=code,
             next=f"change the owner or the rights, or name its folder in {TRUSTED_DIRS}",
         )
     return program

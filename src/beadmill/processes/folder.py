@@ -20,6 +20,8 @@ from beadmill.domain.ended import Ended, Lost, Ran
 from beadmill.domain.values import Json
 from beadmill.processes.wire import BadWire, decode_end
 
+TEMPORARY = (".spec.json.", ".started.", ".owner.json.", ".end.json.")  # what write_json is at, by the file's name
+
 
 class State(Enum):
     NEW = "new"  # never started: start it

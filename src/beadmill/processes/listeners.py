@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -20,7 +19,7 @@ def listening(found: Iterable[Proc]) -> Mapping[Proc, tuple[int, ...]]:
     for proc in found:
         place = Path(f"/proc/{proc.pid}")
         try:
-            network = os.readlink(place / "ns/net")
+            network = (place / "ns/net").readlink().name
             if network not in tables:
                 tables[network] = dict(_open_ports(place))
             mine = {tables[network][inode] for inode in _sockets(place) if inode in tables[network]}
@@ -46,7 +45,7 @@ def _open_ports(place: Path) -> Iterator[tuple[str, int]]:
 def _sockets(place: Path) -> Iterator[str]:
     for handle in (place / "fd").iterdir():
         try:
-            target = os.readlink(handle)
+            target = handle.readlink().name
         except FileNotFoundError:  # closed meanwhile
             continue
         if target.startswith(_SOCKET):

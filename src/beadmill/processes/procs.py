@@ -21,6 +21,7 @@ from beadmill.processes.environment import MARK_VARIABLE, SESSION_VARIABLE
 
 TERM_GRACE: Final = 3.0  # seconds between TERM and KILL
 KILL_GRACE: Final = 5.0  # seconds a killed process may take to disappear
+SHELL: Final = "bwrap"  # ends with what it holds; ended first, it would take the rest along without a word
 STORM: Final = 200  # processes of one sweep; who starts that many gets no grace
 _POLL: Final = 0.02
 _ROUNDS: Final = 1_000  # of killing and burying our own children at one go
@@ -149,7 +150,7 @@ async def end_all(
     *,
     grace: float | None = None,
     reap: Callable[[], None] = lambda: None,
-    kill: Callable[[], None] = lambda: None,
+    kill: Callable[[], object] = lambda: None,
 ) -> tuple[Proc, ...]:
     """TERM, then KILL what is left, until a scan finds nobody. Returns who could not be ended.
 
@@ -163,21 +164,22 @@ async def end_all(
         if late > grace + KILL_GRACE:
             return tuple(sorted(left, key=lambda p: p.pid))
         if late >= grace or len(told | left) > STORM:
-            for proc in left:
+            for proc in sorted(left, key=lambda p: p.command != SHELL):  # whose end is the end of all it holds
                 send(proc, signal.SIGKILL)
             kill()
         else:
-            for proc in left - told:
+            for proc in {p for p in left - told if p.command != SHELL}:
                 send(proc, signal.SIGTERM)
                 send(proc, signal.SIGCONT)
         told |= left
         await asyncio.sleep(_POLL)
         reap()
+    reap()  # the last ones: nobody promises that init buries them for us
     return ()
 
 
-def kill_children(reap: Callable[[], None]) -> None:
-    """Kills our own children, and theirs as they become ours, until none is left.
+def kill_children(reap: Callable[[], None]) -> tuple[Proc, ...]:
+    """Kills our own children, and theirs as they become ours, until none is left. Returns who would not go.
 
     Only for a subreaper that alone reaps. A process that forks and exits all the time is never there when a scan of
     /proc comes to its end; but it is always our child, and the pid of a child is its own until we bury it.
@@ -185,11 +187,12 @@ def kill_children(reap: Callable[[], None]) -> None:
     for _ in range(_ROUNDS):
         children = _children()
         if not children:
-            return
+            return ()
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         reap()
+    return tuple(found for pid in _children() if (found := look(pid)) is not None)
 
 
 def _children() -> list[int]:

@@ -11,14 +11,14 @@ import asyncio
 import contextlib
 import ctypes
 import fcntl
+import json
 import os
 import resource
-import shutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,6 +49,8 @@ from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
+from beadmill.processes.places import leave_keyring, place, places, policy_of
+from beadmill.processes.room import room_for, when_there_is_room
 from beadmill.processes.runner_io import IO, Cut, Inside, ServerIO
 from beadmill.processes.services import Keeper, NotBegun, Use
 from beadmill.processes.spec import (
@@ -58,6 +60,7 @@ from beadmill.processes.spec import (
     EventKind,
     Hold,
     Order,
+    Policy,
     Release,
     Service,
     Stop,
@@ -81,10 +84,23 @@ def main() -> None:
         return  # somebody else runs this session, or did
     crashpoints.reach("runner.started")
     _adopt_orphans()
+    leave_keyring()
     spec = files.read_json(Path("spec.json"))
-    files.write_json(Path("owner.json"), _owner(spec["token"]))
+    when_there_is_room(lambda: files.write_json(Path("owner.json"), _owner(spec["token"])))
     crashpoints.reach("runner.owned")
-    asyncio.run(Runner(folder, spec, umask).run())
+    asyncio.run(Runner(folder, spec, umask, _told()).run())
+
+
+def _told() -> tuple[str, ...]:
+    """The daemon's secrets come through the pipe it starts us with: in no file, in no environment. A daemon that died
+    meanwhile has told nothing."""
+    try:
+        said = json.loads(sys.stdin.buffer.read() or b"[]")
+    except (OSError, ValueError):
+        said = []
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    return tuple(map(str, said))
 
 
 def _take_lock() -> bool:
@@ -114,13 +130,14 @@ def _owner(token: str) -> Json:
 
 
 class Runner:
-    def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int) -> None:
+    def __init__(self, folder: Path, spec: Mapping[str, Json], umask: int, known: Sequence[str] = ()) -> None:
+        """``known`` are secrets of the daemon that nothing here may see, only mask."""
         self.folder, self.spec, self.umask = folder, spec, umask
         self.token: str = spec["token"]
         self.mark: str = spec["mark"]
         self.work = decode_work(spec["work"])
         self.box_spec = decode(BoxSpec, spec["box"])
-        self.redactor = Redactor(secrets_of(os.environ))
+        self.redactor = Redactor((*secrets_of(os.environ), *known))
         self.spawner: Spawner | None = None
         self.box: Box | None = None
 
@@ -137,8 +154,9 @@ class Runner:
             for proc in left:
                 self._warn(f"process {proc.pid} ({proc.command}) could not be ended")
             self.log.say(EventKind.ENDED, type=type(end).__name__)
-        self.log.close()
-        self._say_end({**encode_end(end), "left": [p.pid for p in left], "used": _used()})
+            await room_for(self.log.close)
+            whole = {**encode_end(end), "left": [p.pid for p in left], "used": _used()}
+            await room_for(lambda: self._say_end(whole))
         sys.stderr.flush()
         os._exit(0)
 
@@ -152,7 +170,8 @@ class Runner:
             return await procs.end_all(who)
         self.spawner.name_servers(who())
         reap = self.spawner.reaper.reap
-        return await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+        left = await procs.end_all(who, reap=reap, kill=lambda: procs.kill_children(reap))
+        return left or procs.kill_children(reap)  # who forks and exits all the time was in no scan
 
     def _say_end(self, end: Json) -> None:
         try:
@@ -184,10 +203,13 @@ class Runner:
             case task:
                 return await self._ended(self._turn(task))
 
-    async def _open(self) -> Spawner:
+    async def _open(self, policy: Policy) -> Spawner:
+        """Before the spawner, so that a sandbox may ask a program of its own: from then on every child is reaped here."""
         sandbox = by_path(self.spec["sandbox"])()
-        self.box = box = await sandbox.open(self.box_spec.workspace, self.box_spec.policy)
-        own, mine = _places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
+        places(self.box_spec.workspace)
+        home = self.folder.parent.parent  # sessions lie in the data home
+        self.box = box = await sandbox.open(self.box_spec.workspace, replace(policy, hidden=(*policy.hidden, home)))
+        own, mine = places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
         self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask, warn=self._warn)
         return self.spawner
 
@@ -204,7 +226,7 @@ class Runner:
 
     async def _run_batch(self, batch: Batch) -> Ran:
         ran: list[CommandResult] = []
-        spawner, error = await _plugin(self._open())
+        spawner, error = await _plugin(self._open(replace(self.box_spec.policy, tree=batch.cwd)))
         if spawner is None:
             first = str(batch.specs[0]) if batch.specs else ""
             return Ran((CommandResult(first, None, 0.0, f"cannot start: {error}", cannot_start=True),))
@@ -226,16 +248,17 @@ class Runner:
         return self._stamp(end)
 
     async def _turn(self, task: AgentTask) -> Ended:
-        spawner, agent = await self._open(), self._agent()
-        async with _place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)), self._using() as use:
-            end: Ended | None = await self._until_cut(
-                agent.drive(placed, IO(self._inside(spawner), placed, self.orders, use))
-            )
+        agent = self._agent()
+        async with place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)), self._using() as use:
+            spawner = await self._open(policy_of(self.box_spec.policy, placed, agent))
+            io = IO(self._inside(spawner), placed, self.orders, use)
+            end: Ended | None = await self._until_cut(agent.drive(placed, io))
         return self._cut_short() if end is None else end
 
     def _inside(self, spawner: Spawner) -> Inside:
         workspace = self.box_spec.workspace
-        return Inside(self.token, self.mark, self.folder, workspace, self.log, self.cut, spawner)
+        boxed = self.box is not None and self.box.isolates
+        return Inside(self.token, self.mark, self.folder, workspace, boxed, self.log, self.cut, spawner)
 
     def _agent(self) -> Any:
         adapter: Mapping[str, Any] = self.spec["adapter"]
@@ -254,7 +277,10 @@ class Runner:
 
     async def _serve(self, service: Service) -> Ended:
         """Until it dies, is stopped, or nobody uses it any more."""
-        spawner, agent = await self._open(), self._agent()
+        agent = self._agent()
+        if service.access is Access.NONE:
+            service.cwd.mkdir(mode=0o500, parents=True, exist_ok=True)
+        spawner = await self._open(policy_of(self.box_spec.policy, service, agent))
         keeper = Keeper(self.folder, service.idle.total_seconds(), agent.release)
 
         async def keep() -> None:
@@ -271,7 +297,7 @@ class Runner:
             if not await self._at_work(task.idle):
                 return self.cut.now("idle")
             self.clock.touch()
-        self.cut.now("budget")
+        return self.cut.now("budget")
 
     async def _at_work(self, idle: timedelta) -> bool:
         """Silent is not idle: a long build says nothing for its time. Looks for a while at what the processes do."""
@@ -364,25 +390,3 @@ def _used() -> Mapping[str, Json]:
         "own_peak_mb": round(own.ru_maxrss / unit, 1),
         "agent_peak_mb": round(below.ru_maxrss / unit, 1),
     }
-
-
-def _places(workspace: Path) -> Mapping[str, str]:
-    """The workspace's own HOME and TMPDIR, made when they are not there."""
-    for name in ("home", "tmp"):
-        (workspace / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
-
-
-@contextlib.asynccontextmanager
-async def _place(task: AgentTask, workspace: Path) -> AsyncIterator[AgentTask]:
-    """Without access an agent works in an empty folder that goes with the session."""
-    if task.access is not Access.NONE:
-        yield task
-        return
-    empty = workspace / "tmp" / f"nothing-{os.getpid()}"
-    empty.mkdir(parents=True, exist_ok=True)
-    empty.chmod(0o500)
-    try:
-        yield replace(task, cwd=empty)
-    finally:
-        shutil.rmtree(empty, ignore_errors=True)

@@ -35,6 +35,7 @@ class Inside:
     mark: str
     folder: Path
     workspace: Path
+    boxed: bool
     log: EventLog
     cut: Cut
     spawner: Spawner
@@ -48,9 +49,10 @@ class IO:
         self._steps_left = task.max_steps or None
         self.use = use
         self.token, self.mark, self.workspace = inside.token, inside.mark, inside.workspace
+        self.boxed = inside.boxed
 
     async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes = b""
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
     ) -> RunningChild:
         return await self._inside.spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
 

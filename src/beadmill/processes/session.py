@@ -103,6 +103,7 @@ class FolderSession:
         """Raises Unavailable naming what still runs when it could not be ended."""
         self._forbid_start()
         if self.live():
+            self.wake()
             await self._ask_to_stop(reason)
         if self.live():
             self._kill_runner()

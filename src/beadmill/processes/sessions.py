@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import secrets
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from beadmill import crashpoints
-from beadmill.domain.values import Json
+from beadmill.domain.values import Access, Json
 from beadmill.errors import Conflict, Unavailable
 from beadmill.processes import folder as files
 from beadmill.processes import procs
@@ -27,10 +29,12 @@ from beadmill.processes.servers import Servers, is_server
 from beadmill.processes.session import FolderSession, Pause, folder_name, read_all
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec, Service
 from beadmill.processes.wire import encode, encode_work
+from beadmill.redact import secrets_of
 
 SOURCE: Final = Path(__file__).resolve().parents[2]
 START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from beadmill.processes.runner import main; main()"
 START_PATIENCE: Final = 20.0  # seconds until `started` must be there
+PIPE: Final = 60_000  # bytes that a pipe takes without a reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,20 @@ class FolderSessions:
         """Folders that have an end are passed by unread: there are as many as there ever were sessions."""
         folders = (path.parent for path in self.root.glob("*/spec.json"))
         yield from read_all(sorted(folder for folder in folders if not (folder / "end.json").exists()))
+
+    def sweep_temporary(self) -> tuple[Path, ...]:
+        """Removes what a killed writer left half-written; it never was the file. For start-up, before any session.
+
+        Only folders without an end are looked into: there are as many others as there ever were sessions.
+        """
+        gone: list[Path] = []
+        for folder in (path for path in self.root.glob("*") if not (path / "end.json").exists()):
+            found = [path for path in folder.glob(".*") if path.name.startswith(files.TEMPORARY)]
+            if found and files.state(folder) is not State.LIVE:
+                gone += found
+        for path in gone:
+            path.unlink(missing_ok=True)
+        return tuple(gone)
 
     async def sweep(self, owned: Collection[str]) -> tuple[str, ...]:
         """Ends what lost sessions left running, and sessions that nobody owns: not among the tokens ``owned``, for
@@ -116,8 +134,9 @@ class FolderSessions:
         adapter = self.adapters.get(work.seat.agent) if isinstance(work, AgentTask) else None
         if adapter is None or adapter.server_idle is None or not isinstance(work, AgentTask):
             return
-        service = Service(work.seat.agent, work.access, box.workspace, timedelta(seconds=adapter.server_idle))
-        like = [encode(adapter), *(files.digest(path) for path in adapter.server_files)]
+        tree = box.workspace / "empty" / "servers" if work.access is Access.NONE else work.cwd
+        service = Service(work.seat.agent, work.access, tree, timedelta(seconds=adapter.server_idle))
+        like = [encode(adapter), str(tree), *(files.digest(path) for path in adapter.server_files)]
         server = await self.servers.choose(session.token, service, box, like=like)
         files.write_json(session.folder / "server.json", {"folder": str(server)})
 
@@ -176,6 +195,14 @@ class FolderSessions:
             await pause()
 
 
+def _tell(process: subprocess.Popen[bytes], known: Sequence[str]) -> None:
+    """What the runner must mask though it may not see it; more than a pipe holds at once is left out."""
+    assert process.stdin is not None
+    said = json.dumps(list(known)).encode()
+    with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(said if len(said) < PIPE else b"[]")
+
+
 def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.Popen[bytes]:
     env = for_runner(os.environ, also=tuple(adapter.get("env") or ()))
     flags = ["-I"] if adapter.get("site") else ["-I", "-S"]
@@ -185,13 +212,14 @@ def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.P
             [sys.executable, *flags, "-c", START, str(SOURCE), str(session.folder)],
             cwd=session.folder,
             env={**env, **marks(token=session.token, mark=session.mark)},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
     finally:
         os.close(log)
+    _tell(process, secrets_of(os.environ))
     # The daemon is its parent for as long as both live: somebody has to bury it.
     threading.Thread(target=process.wait, name=f"bury-{process.pid}", daemon=True).start()
     return process

@@ -56,11 +56,16 @@ class Service:
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What a box allows. ``read_only`` paths inside the workspace are bound read-only where the sandbox can; ``binds``
-    are what of the outside may be written too: an adapter's ``auth_paths``."""
+    are what of the outside may be written too: an adapter's ``auth_paths``; ``readable`` what may be read; ``hidden``
+    what nothing of that may show. ``tree`` (None = the workspace's own) is all that is open of the work."""
 
     network: Literal["on", "off", "allow-list"] = "on"
     read_only: tuple[Path, ...] = ()
     binds: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    access: Access = Access.WRITE
+    tree: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

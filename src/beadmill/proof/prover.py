@@ -67,6 +67,10 @@ class Prover:
         sorted_ = checks.sort(specs, results, at_start, claim.status.replaced_commands)
         replaced = await self._run(v, "replacements", claim, tuple(sorted_.replacements.values()))
         failing = [*(results[n] for n in sorted_.failing if n < len(results)), *(r for r in replaced if not r.ok)]
+        missing = await v.step("missing", self.missing, claim.tree, claim.bead.test_files)
+        # What failed before may go on failing beside work, not instead of it, nor because the bead's tests are not there.
+        idle = [n for n in sorted_.known if not changed.paths or red.naming([specs[n]], missing)]
+        failing += [results[n] for n in idle]
         cut_short = any(n >= len(results) for n in sorted_.failing) or len(replaced) < len(sorted_.replacements)
         holding = [spec for spec, result in zip(specs, results, strict=False) if result.ok]
         holding += [s for s, r in zip(sorted_.replacements.values(), replaced, strict=False) if r.ok]
@@ -91,6 +95,10 @@ class Prover:
             insertions=sum(len(file.added) for file in files),
             deletions=sum(len(file.removed) for file in files),
         )
+
+    async def missing(self, tree: Tree, tests: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the bead's test files that do not exist."""
+        return tuple(path for path in tests if not (Path(tree.path) / path).exists())
 
     async def _run(self, v: Visit, name: str, claim: Claim, specs: Sequence[CommandSpec]) -> tuple[CommandResult, ...]:
         if not specs:

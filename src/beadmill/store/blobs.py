@@ -16,7 +16,7 @@ from beadmill.errors import NotFound
 from beadmill.store import tables
 from beadmill.store.db import Tx
 
-a, b, v = tables.artifacts, tables.blobs, tables.visits
+a, b, v, e = tables.artifacts, tables.blobs, tables.visits, tables.events
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,14 @@ def put_document(tx: Tx, doc: Document, *, run: str, visit: str, author: str, pa
         )
         .returning(a.c.id)
     ).scalar_one()
-    tx.emit(
-        Event("artifact.put", {"kind": doc.kind, "row": row_id, "sha256": sha, "version": (newest or 0) + 1}),
-        run=run,
-        visit=visit,
-    )
-    return ArtifactRef(doc.kind, sha, int(row_id))
+    put = ArtifactRef(doc.kind, sha, int(row_id))
+    _told(tx, put, run, visit, (newest or 0) + 1)
+    return put
+
+
+def _told(tx: Tx, put: ArtifactRef, run: str, visit: str, version: int) -> None:
+    data = {"kind": put.kind, "row": put.row, "sha256": put.sha256, "version": version}
+    tx.emit(Event("artifact.put", data), run=run, visit=visit)
 
 
 def same_document(conn: Connection, doc: Document, visit: str) -> ArtifactRef | None:
@@ -104,12 +106,13 @@ def hand_on(tx: Tx, made: Sequence[ArtifactRef], *, to: str) -> None:
     for ref in made:
         row = artifact(tx.conn, ref.row)
         newest = tx.run(sa.select(sa.func.max(a.c.version)).where(a.c.run_id == row.run, a.c.kind == ref.kind)).scalar()
-        tx.run(
+        handed = tx.run(
             sa.insert(a).values(
                 kind=ref.kind, run_id=row.run, visit_id=to, version=(newest or 0) + 1, sha256=ref.sha256, author=row.author,
                 parent=ref.row, created=tx.now,
-            )
-        )  # fmt: skip
+            ).returning(a.c.id)
+        ).scalar_one()  # fmt: skip
+        _told(tx, ArtifactRef(ref.kind, ref.sha256, int(handed)), row.run, to, (newest or 0) + 1)
 
 
 def hand_over(tx: Tx, old: str, *, to: str) -> None:
@@ -125,7 +128,8 @@ def newest(conn: Connection, run: str, kind: str) -> ArtifactRow | None:
     """The row of this kind that holds in the run's living history (superseded visits do not count): what the last
     finished visit stands for, unless something was put after it ended; else the last version.
 
-    The outcome comes first since an edit may be taken back: then the approved row is not the highest version.
+    The outcome comes first since an edit may be taken back: then the approved row is not the highest version. Before
+    and after are told by the numbers of events, since a clock may be set back.
     """
     living = sa.select(a, v.c.ended, v.c.made).join(v, v.c.id == a.c.visit_id)
     query = living.where(a.c.run_id == run, a.c.kind == kind, v.c.state != VisitState.SUPERSEDED)
@@ -133,9 +137,33 @@ def newest(conn: Connection, run: str, kind: str) -> ArtifactRow | None:
     if not rows:
         return None
     stood_for = [r for r in rows if r["id"] in r["made"]]
-    chosen = max(stood_for, key=lambda r: str(r["ended"]), default=None)
-    later = [r for r in rows if chosen is not None and r["created"] > str(chosen["ended"])]
-    return _row(rows[-1] if chosen is None else (later or [chosen])[-1])
+    if not stood_for:
+        return _row(rows[-1])
+    ends = _done(conn, run) if len(stood_for) > 1 else {}
+    chosen = max(stood_for, key=lambda r: (ends.get(r["visit_id"], 0), r["id"]))
+    return _row(_put_later(conn, run, chosen, [r for r in rows if r["id"] > chosen["id"]]) or chosen)
+
+
+def _done(conn: Connection, run: str) -> dict[str, int]:
+    """Visit → the event that ended it. A visit that a rerun kept has none."""
+    query = sa.select(e.c.visit_id, sa.func.max(e.c.seq)).where(e.c.run_id == run, e.c.kind == "visit.done")
+    return {row[0]: row[1] for row in conn.execute(query.group_by(e.c.visit_id))}
+
+
+def _put_later(
+    conn: Connection, run: str, chosen: sa.RowMapping, after: Sequence[sa.RowMapping]
+) -> sa.RowMapping | None:
+    """The last of ``after`` that was put when the visit of ``chosen`` had ended; the others are edits taken back."""
+    end = _done(conn, run).get(chosen["visit_id"]) if after else None
+    query = sa.select(e.c.seq, e.c.data).where(e.c.run_id == run, e.c.kind == "artifact.put")
+    puts = {row.data["row"]: row.seq for row in conn.execute(query)} if end is not None else {}
+
+    def later(row: sa.RowMapping) -> bool:
+        if end is None or row["id"] not in puts:  # a rerun's copy has no events of its own, only the times
+            return bool(row["created"] > str(chosen["ended"]))
+        return bool(puts[row["id"]] > end)
+
+    return next((row for row in reversed(after) if later(row)), None)
 
 
 def listed(conn: Connection, run: str, kind: str | None = None) -> Sequence[ArtifactRow]:

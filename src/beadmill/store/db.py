@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +17,21 @@ from sqlalchemy.engine import Connection, Engine, make_url
 
 from beadmill import crashpoints
 from beadmill.domain.values import SYSTEM, Actor, Event
-from beadmill.errors import Unavailable
+from beadmill.errors import Unavailable, Unwritable
 from beadmill.store import tables
 from beadmill.store.broker import Broker
 
 T = TypeVar("T")
 Clock = Callable[[], datetime]
+BUSY = 30_000  # milliseconds that a writer waits for another process's transaction
+# What SQLite says by the first word of its error's name, the code, and what to do. All of them pass.
+PASSING = {
+    "FULL": ("DISK_FULL", "its disk is full", "make room there; work goes on by itself"),
+    "BUSY": ("DATABASE_BUSY", "another process keeps it locked", "end what has it open (a shell of sqlite3, a backup)"),
+    "READONLY": ("HOME_READ_ONLY", "it cannot be written", "make its folder writable"),
+    "CANTOPEN": ("HOME_READ_ONLY", "it cannot be opened for writing", "make its folder writable, and its disk not full"),
+    "IOERR": ("DISK_FAILS", "the disk does not answer as it should", "look at the disk, and whether it is full"),
+}
 
 
 def utc_now() -> datetime:
@@ -125,6 +135,31 @@ class Store:
         return self._writers.submit(self._write, fn).result()
 
     def _write(self, fn: Callable[[Tx], T]) -> T:
+        """Raises Unwritable when the database says no for now; nothing of ``fn`` is then in it."""
+        with self._plainly():
+            result, last = self._commit(fn)
+        if last:
+            self.events.publish(last)
+        return result
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.OperationalError as error:
+            name = str(getattr(error.orig, "sqlite_errorname", "")).removeprefix("SQLITE_").partition("_")[0]
+            if name not in PASSING:
+                raise
+            code, why, next_ = PASSING[name]
+            raise Unwritable(
+                f"the database {self.path} says {error.orig}: {why}",
+                code=code,
+                kept="everything recorded so far",
+                next=next_,
+            ) from error
+
+    def _commit(self, fn: Callable[[Tx], T]) -> tuple[T, int]:
+        """The result, and the number of the last event (0 = none)."""
         with self.engine.connect().execution_options(beadmill_write=True) as conn:
             # One writer at a time on both databases: a park and what it waits for never miss each other.
             conn.exec_driver_sql("SELECT pg_advisory_xact_lock(7420)" if self.postgres else "BEGIN IMMEDIATE")
@@ -141,30 +176,43 @@ class Store:
             else:
                 conn.exec_driver_sql("COMMIT")
             crashpoints.reach("committed")
-        if last:
-            self.events.publish(last)
-        return result
+        return result, last
 
     def migrate(self, backups: Path | None = None) -> None:
-        """To the newest schema; an existing older SQLite file is copied to ``backups`` first."""
+        """To the newest schema; an existing older SQLite file is copied to ``backups`` first.
+
+        Raises Unavailable for a schema of a newer release, Unwritable when the database says no for now.
+        """
         from beadmill.store import migrate
 
-        migrate.upgrade(self.engine, before=lambda revision: self._backup(backups, revision))
+        with self._plainly():
+            migrate.upgrade(self.engine, before=lambda revision: self._backup(backups, revision))
 
     def _backup(self, folder: Path | None, revision: str) -> None:
         if folder is None or self.path is None or not self.path.exists():
             return
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = folder / f"beadmill-{revision}-{self.clock():%Y%m%dT%H%M%S}.db"
-        with self.engine.connect() as conn:
-            conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        shutil.copy2(self.path, target)
+        half = target.with_name(f".{target.name}.new")
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self.engine.connect() as conn:
+                conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            shutil.copy2(self.path, half)
+            half.replace(target)
+        except OSError as error:
+            half.unlink(missing_ok=True)
+            raise Unavailable(
+                f"the database could not be copied to {folder} before its upgrade: {error.strerror}",
+                code="BACKUP_FAILED",
+                kept="the database was not touched",
+                next=f"make room for another {self.path.stat().st_size // 1024**2 + 1} MB, then start again",
+            ) from error
 
     def check(self) -> None:
-        """Integrity at start-up. Raises Unavailable naming what is wrong."""
+        """Integrity at start-up. Raises Unavailable naming what is wrong, Unwritable when it cannot be opened."""
         if self.postgres:
             return
-        with self.engine.connect() as conn:
+        with self._plainly(), self.engine.connect() as conn:
             verdict = conn.exec_driver_sql("PRAGMA quick_check(1)").scalar()
         if verdict != "ok":
             raise Unavailable(
@@ -185,7 +233,7 @@ def _sqlite(url: str, synchronous: str) -> Engine:
     @sa.event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves: IMMEDIATE for writes, DEFERRED for reads
-        for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", "busy_timeout=30000", "foreign_keys=ON"):
+        for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", f"busy_timeout={BUSY}", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     return engine

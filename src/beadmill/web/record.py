@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from beadmill.errors import Conflict
+from beadmill.errors import Conflict, Unavailable
 from beadmill.processes import procs
 
 
@@ -36,6 +36,26 @@ class Record:
         """The very process that wrote this record; None when it is gone."""
         found = procs.look(self.pid) if self.boot == procs.boot_id() else None
         return found if found and found.start == self.start else None
+
+
+def owned(home: Path) -> None:
+    """Makes the home when it is not there, for its owner only. Raises Unavailable when it cannot be written."""
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        home.chmod(0o700)
+        os.close(os.open(home / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        log_file(home).parent.mkdir(exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise _not_writable(home, error) from error
+
+
+def _not_writable(home: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"the home {home} cannot be written: {error.strerror}",
+        code="HOME_NOT_WRITABLE",
+        kept="nothing was started, and nothing of yours was changed",
+        next="make it writable and its disk not full, or set BEADMILL_HOME to another folder",
+    )
 
 
 def log_file(home: Path) -> Path:
@@ -92,12 +112,15 @@ def read(home: Path) -> Record | None:
 
 
 def write(home: Path, record: Record) -> None:
-    """Atomic, readable by its owner only."""
-    fresh = home / f".daemon.json.{record.instance}"
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        json.dump(asdict(record), file)
-    fresh.replace(home / "daemon.json")
+    """Atomic, readable by its owner only. For the holder of the lock. Raises Unavailable when there is no room."""
+    fresh = home / ".daemon.json.new"
+    try:
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump(asdict(record), file)
+        fresh.replace(home / "daemon.json")
+    except OSError as error:
+        raise _not_writable(home, error) from error
 
 
 def forget(home: Path, instance: str) -> None:

@@ -108,7 +108,8 @@ class Server(uvicorn.Server):
 
 def serve(settings: Settings, build: Callable[[Settings], House]) -> None:
     """Runs the daemon until SIGTERM or SIGINT. Raises Conflict, PortTaken, Unavailable."""
-    _only_ours(settings.home)
+    record.owned(settings.home)
+    os.umask(0o077)
     with record.only_daemon(settings.home), bind(settings) as sock:
         _log_to(record.log_file(settings.home))
         house = build(settings)
@@ -162,14 +163,7 @@ def _record(home: Path, port: int, token: str) -> record.Record:
     )
 
 
-def _only_ours(home: Path) -> None:
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    home.chmod(0o700)
-    os.umask(0o077)
-
-
 def _log_to(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_SIZE, backupCount=3)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     root = logging.getLogger()

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from beadmill.errors import BeadmillError
+from beadmill.errors import BeadmillError, Refused
 from beadmill.git import commits, refs
-from beadmill.git.run import GitFailed, Repo, discover
+from beadmill.git.run import STRANGERS, GitFailed, Repo, discover
 from beadmill.workspaces import bases
 
 OLDEST = (2, 38)  # the first git that merges without a checkout
@@ -52,6 +52,18 @@ async def inspect(path: str | Path, *, base: str = "") -> Repository:
         return Repository(str(place), problems=(_not_one(place, error),))
     except BeadmillError as error:
         return Repository(str(place), problems=(_finding(error),))
+    try:
+        return await _seen(repo, place, base)
+    except Refused as error:  # settings that nobody vouches for: no git command is run here
+        return Repository(str(repo.work_tree or place), problems=(_finding(error),))
+
+
+async def trust(path: str | Path) -> None:
+    """A person vouches for the git settings of this repository as they are now. Raises GitFailed."""
+    await (await discover(Path(path).expanduser().absolute())).trust()  # noqa: ASYNC240 - one look at a local path
+
+
+async def _seen(repo: Repo, place: Path, base: str) -> Repository:
     if repo.work_tree is None:
         bare = Finding("BARE", f"{place} is a bare repository", "Attach a checkout of it (git clone).")
         return Repository(str(place), problems=(bare,))
@@ -119,7 +131,7 @@ async def _version(repo: Repo) -> list[Finding]:
 
 async def _state(repo: Repo, branch: str) -> list[Finding]:
     found = []
-    status = await repo.git("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames")
+    status = await repo.git("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames", *STRANGERS)
     if status.fields:
         message = (
             f"the checkout has {len(status.fields)} uncommitted files; tickets start from the base and leave them alone"

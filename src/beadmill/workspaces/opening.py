@@ -14,8 +14,8 @@ from pathlib import Path
 from beadmill import crashpoints
 from beadmill.errors import Conflict, Refused
 from beadmill.git import locks, refs, undo
-from beadmill.git.run import Repo, discover
-from beadmill.workspaces import bases
+from beadmill.git.run import STRANGERS, Repo, discover
+from beadmill.workspaces import bases, record
 from beadmill.workspaces.tree import (
     Tree,
     acting,
@@ -126,22 +126,10 @@ async def _whole(tree: Tree, wish: Wish) -> bool:
         )
     if not tree.there or not (Path(tree.git_dir) / "HEAD").is_file():
         return False
-    _relink(Path(tree.path) / ".git", Path(tree.git_dir))
+    record.relink(tree)
     sweep(tree)
+    await record.mend_index(tree)
     return bool(await refs.commit(repo_of(tree), tree.ref))
-
-
-def _relink(link: Path, record: Path) -> None:
-    if link.is_file() and not link.is_symlink() and link.read_text(errors="replace") == f"gitdir: {record}\n":
-        return
-    if link.is_dir() and not link.is_symlink():  # an agent ran git init here: its history is kept beside the tree
-        link.rename(_free(link.parent.parent / "runtime"))
-    link.unlink(missing_ok=True)
-    link.write_text(f"gitdir: {record}\n")
-
-
-def _free(aside: Path) -> Path:
-    return next(place for n in range(1, 1000) if not (place := aside / f"foreign-git-{n}").exists())
 
 
 async def _again(repo: Repo, wish: Wish, known: Tree) -> Tree:
@@ -167,7 +155,7 @@ async def _again(repo: Repo, wish: Wish, known: Tree) -> Tree:
 def _bring_back(wish: Wish) -> None:
     link = wish.aside / ".git"
     if link.is_dir() and not link.is_symlink():
-        link.rename(_free(wish.workspace / "runtime"))
+        link.rename(record.free(wish.workspace / "runtime"))
     link.unlink(missing_ok=True)
     shutil.copy2(wish.path / ".git", link)
     shutil.rmtree(wish.path)
@@ -206,7 +194,7 @@ async def _add(repo: Repo, wish: Wish, how: list[str], tree: Tree) -> Tree:
     made = replace(tree, git_dir=link)
     if Path(link).parent != repo.common / "worktrees":
         raise Conflict(f"git put the record of {wish.path} at {link}", code="ODD_RECORD", next="Report this.")
-    status = await repo_of(made).git("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
+    status = await repo_of(made).git("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", *STRANGERS)
     if status.out:
         raise Conflict(
             "the new worktree does not show the files of its start commit",
@@ -219,9 +207,9 @@ async def _add(repo: Repo, wish: Wish, how: list[str], tree: Tree) -> Tree:
 
 async def _clear(repo: Repo, wish: Wish) -> None:
     """Removes a tree that no marker vouches for, and git's record of it. Never follows a link."""
-    for record in (*records(repo, wish.path), *_begun(repo, wish)):
+    for found in (*records(repo, wish.path), *_begun(repo, wish)):
         crashpoints.reach("git.worktree")
-        drop_record(record)
+        drop_record(found)
     if wish.path.exists():
         shutil.rmtree(wish.path)
     marker_of(wish.workspace, wish.name).with_suffix(".part").unlink(missing_ok=True)
@@ -250,13 +238,13 @@ def _delete(tree: Tree) -> None:
 
 def _check_owned(tree: Tree) -> None:
     """Deletion resolves real paths and believes only the marker and git's record. Nothing there at all is fine."""
-    path, record = Path(tree.path), Path(tree.git_dir)
-    if not (path.exists() or path.is_symlink() or record.exists()):
+    path, there = Path(tree.path), Path(tree.git_dir)
+    if not (path.exists() or path.is_symlink() or there.exists()):
         return
     known = read_marker(Path(tree.workspace), tree.name)
     inside = not path.is_symlink() and path.resolve().parent == Path(tree.workspace).resolve()
-    points = record / "gitdir"
-    ours = not record.exists() or (points.is_file() and points.read_text().rstrip("\n") == str(path / ".git"))
+    points = there / "gitdir"
+    ours = not there.exists() or (points.is_file() and points.read_text().rstrip("\n") == str(path / ".git"))
     if known is None or (known.path, known.git_dir) != (tree.path, tree.git_dir) or not inside or not ours:
         raise Refused(
             f"{tree.path} is not the worktree this workspace was given",
@@ -278,17 +266,17 @@ def _begun(repo: Repo, wish: Wish) -> tuple[Path, ...]:
 def records(repo: Repo, path: Path) -> tuple[Path, ...]:
     """git's records that point at ``path``."""
     found = []
-    for record in sorted((repo.common / "worktrees").glob("*")):
-        gitdir = record / "gitdir"
+    for one in sorted((repo.common / "worktrees").glob("*")):
+        gitdir = one / "gitdir"
         if gitdir.is_file() and Path(gitdir.read_text(errors="surrogateescape").rstrip("\n")) == path / ".git":
-            found.append(record)
+            found.append(one)
     return tuple(found)
 
 
-def drop_record(record: Path) -> None:
-    shutil.rmtree(record)
-    if not any(record.parent.iterdir()):
-        record.parent.rmdir()
+def drop_record(place: Path) -> None:
+    shutil.rmtree(place)
+    if not any(place.parent.iterdir()):
+        place.parent.rmdir()
 
 
 async def _drop_own_branch(repo: Repo, wish: Wish) -> None:

@@ -70,6 +70,11 @@ def repo_of(tree: Tree) -> Repo:
     return Repo(Path(tree.git_dir), Path(tree.path), tree.common)
 
 
+def common_of(tree: Tree) -> Repo:
+    """The repository without the tree, for what must work when the tree is damaged."""
+    return Repo(tree.common, None)
+
+
 def lock_of(workspace: Path, common: Path) -> Path:
     """One lock per repository, in the folder that holds the workspaces."""
     name = hashlib.sha256(os.fsencode(common.resolve())).hexdigest()[:16]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from beadmill import crashpoints
 from beadmill.errors import Conflict
-from beadmill.git import commits, refs, trees
+from beadmill.git import commits, locks, refs, trees
 from beadmill.git import undo as undoing
-from beadmill.git.run import Repo, z
+from beadmill.git.run import STRANGERS, Repo, z
 from beadmill.workspaces import bases, opening, pushing
-from beadmill.workspaces.tree import FileStatus, Tree, acting, repo_of
+from beadmill.workspaces.tree import FileStatus, Tree, acting, common_of, lock_of, read_marker, repo_of
 
 __all__ = ["FileStatus", "Tree", "Worktrees"]
 
@@ -28,13 +28,23 @@ class Worktrees:
         """
         return await opening.open_tree(opening.wish(repository, workspace, branch=branch, base=base, name=name))
 
+    async def mend(self, repository: str, workspace: str, *, branch: str, base: str, start: str) -> Tree:
+        """As ``open``, after somebody had the tree in hand: a branch that is gone comes back at ``start``."""
+        known = read_marker(Path(workspace), "tree")
+        if known is not None and not await refs.commit(common_of(known), known.ref):
+            async with locks.locked(lock_of(Path(workspace), known.common)):
+                await refs.update(common_of(known), known.ref, start, why="beadmill: the branch was deleted")
+        return await self.open(repository, workspace, branch=branch, base=base)
+
     async def head(self, tree: Tree) -> str:
         """The tip of the tree's own branch, whatever is checked out. Raises Conflict when the branch is gone."""
         return await branch_tip(repo_of(tree), tree)
 
     async def status(self, tree: Tree) -> tuple[FileStatus, ...]:
         """Compared with what is checked out; ignored files left out."""
-        done = await repo_of(tree).git("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+        done = await repo_of(tree).git(
+            "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", *STRANGERS
+        )
         return tuple(FileStatus(entry[3:], entry[:2]) for entry in done.fields)
 
     async def changed(self, tree: Tree, since: str) -> tuple[str, ...]:

@@ -20,7 +20,9 @@ from beadmill.domain.values import Json
 EDITS: Final = ("write", "append", "delete", "shell")
 STRUCTURED: Final = ("StructuredOutput", "structured_output")  # tools by which a CLI asks for a schema
 _UNCOUNTED: Final = frozenset({"write_stdin", *STRUCTURED})  # calls that are no step of the script
-_NOT_A_BRIEF = re.compile(r"\s*(?:<[a-z_-]+>|# AGENTS\.md instructions)")  # what a CLI adds in the user's name
+# What a CLI adds in the user's name: before the brief, or alone.
+_ADDED = re.compile(r"\s*<([a-z_-]+)>.*?</\1>\s*", re.DOTALL)
+_NOT_A_BRIEF = re.compile(r"\s*(?:<[a-z_-]+>|# AGENTS\.md instructions)")
 _RUNNING = re.compile(r"[Pp]rocess running with session ID (\d+)")
 
 
@@ -65,6 +67,8 @@ class Reader:
 
     def said(self, text: str) -> None:
         """A user's words; what the CLI adds in the user's name is passed by."""
+        while added := _ADDED.match(text):
+            text = text[added.end() :]
         if text.strip() and not _NOT_A_BRIEF.match(text):
             self._briefs.append(text)
             self._outputs = []

@@ -22,31 +22,10 @@ class InstallView(View):
     seq: int = 0
 
 
-class AgentView(View):
-    """``sign_in`` says what to do when ``signed_in`` is not true. ``ours``: Beadmill has installed it. ``next`` is a
-    command that helps when it is not ready."""
-
-    name: str
-    state: Literal["ready", "missing", "refused", "failed"]
-    path: str
-    version: str
-    signed_in: bool | None
-    sign_in: str
-    ours: bool
-    note: str
-    next: str
-    can: dict[str, Any]
-    install: InstallView | None = None
-
-
 class ModelView(View):
     id: str
     name: str
     efforts: tuple[str, ...]
-
-
-class ProbeView(AgentView):
-    models: tuple[ModelView, ...]
 
 
 class TurnView(View):
@@ -54,6 +33,7 @@ class TurnView(View):
     and what to do. ``cost_usd`` None = unpriced."""
 
     agent: str
+    at: str
     ok: bool
     end: str
     text: str
@@ -67,6 +47,30 @@ class TurnView(View):
     why: str
     message: str
     next: str
+
+
+class AgentView(View):
+    """``sign_in`` says what to do when ``signed_in`` is not true. ``ours``: Beadmill has installed it. ``next`` is a
+    command that helps when it is not ready. ``models`` and ``turn`` are what the last probe and the last turn of this
+    daemon gave, None = not asked yet."""
+
+    name: str
+    state: Literal["ready", "missing", "refused", "failed"]
+    path: str
+    version: str
+    signed_in: bool | None
+    sign_in: str
+    ours: bool
+    note: str
+    next: str
+    can: dict[str, Any]
+    install: InstallView | None = None
+    models: tuple[ModelView, ...] | None = None
+    turn: TurnView | None = None
+
+
+class ProbeView(AgentView):
+    models: tuple[ModelView, ...]
 
 
 class SopLine(View):

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from beadmill import redact
 from beadmill.domain.gate import etag as etag_of
 from beadmill.domain.values import SYSTEM, Actor, ArtifactRef, Event, GateAnswer, GateKind, GateRequest, Json, Sha
 from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale
@@ -97,7 +98,8 @@ def answer(
             next="read it again, then decide",
         )
     _check(row, choice, payload)
-    return _decide(tx, gate, choice=choice, payload=payload, note=note, key=key, actor=actor)
+    ours = redact.ours()
+    return _decide(tx, gate, choice=choice, payload=ours.work(payload), note=ours.work(note), key=key, actor=actor)
 
 
 def _row(tx: Tx, gate: str) -> sa.RowMapping:

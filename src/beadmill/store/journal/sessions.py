@@ -147,6 +147,14 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, price: Price, seconds: 
     return True
 
 
+def stuck(tx: Tx, token: str, processes: Sequence[Json]) -> None:
+    """Says what of a session could not be ended. Its row stays open: nobody gets its tree, nothing is called stopped."""
+    row = tx.run(sa.select(s.c.run_id, s.c.visit_id).where(s.c.token == token)).first()
+    if row is not None:
+        told = Event("session.stuck", {"token": token, "processes": list(processes)})
+        tx.emit(told, run=row.run_id, visit=row.visit_id, ticket=moves.ticket_key(tx, row.run_id))
+
+
 def open_tokens(conn: sa.Connection, *, visit: str | None = None, host: str | None = None) -> Sequence[str]:
     query = sa.select(s.c.token).where(s.c.ended.is_(None))
     if visit is not None:

@@ -11,7 +11,7 @@ from beadmill import redact
 from beadmill.domain import flow
 from beadmill.domain.machine import Hold, Phase, RunState, VisitState
 from beadmill.domain.sop import Graph
-from beadmill.domain.values import SYSTEM, Event, GateKind, GateRequest, Json, Outcome
+from beadmill.domain.values import SYSTEM, Actor, Event, GateKind, GateRequest, Json, Outcome
 from beadmill.errors import Blocked, Superseded
 from beadmill.store import blobs, tables
 from beadmill.store.db import Tx
@@ -201,6 +201,24 @@ def release_dead(tx: Tx, workers: Sequence[str] | None = None) -> int:
         query = query.where(v.c.worker.in_(workers))
     values = {"state": VisitState.READY, "owner": None, "activation": v.c.activation + 1}
     return tx.run(query.values(**values)).rowcount
+
+
+def wake_now(tx: Tx, run: str, *, actor: Actor) -> list[str]:
+    """A person does not wait for a provider's limit to end: the pause is over. Returns the visits that go on."""
+    held = (
+        sa.select(w.c.visit_id, w.c.key)
+        .join(v, v.c.id == w.c.visit_id)
+        .where(v.c.run_id == run, v.c.state == VisitState.PARKED, w.c.kind == "time", w.c.key.contains("/limit-"))
+    )
+    woken: list[str] = []
+    for visit, key in tx.run(held).all():
+        moves.forget(tx, visit, key)
+        if moves.make_ready(tx, visit):
+            woken.append(visit)
+            ticket = moves.ticket_key(tx, run)
+            tx.emit(Event("visit.woken", {"pause": key}), run=run, visit=visit, ticket=ticket, actor=actor)
+    moves.project(tx, run)
+    return woken
 
 
 def running(conn: sa.Connection, worker: str) -> Sequence[tuple[str, str]]:

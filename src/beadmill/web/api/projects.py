@@ -25,6 +25,7 @@ class ProjectChange(Body):
     name: str | None = None
     base: str | None = None
     overrides: dict[str, Any] | None = None
+    trust: bool = False
 
 
 @route(router, "projects.listing")

@@ -116,7 +116,7 @@ async def cancel(on: On, key: str) -> Response:
 
 @router.post("/tickets/{key}/{act}")
 async def act(on: On, key: str, act: str) -> Response:
-    """pause, resume, rerun of the ticket's current run."""
+    """pause, resume, ask-again (what waits for a provider), rerun of the ticket's current run."""
     form = await posted(on.request)
     run, once = await tickets.current_run(on.ports, key), form.get("key")
     match act:
@@ -124,6 +124,8 @@ async def act(on: On, key: str, act: str) -> Response:
             await runs.pause(on.ports, run, now=bool(form.get("now")), actor=on.actor, key=once)
         case "resume":
             await runs.resume(on.ports, run, actor=on.actor, key=once)
+        case "ask-again":
+            await runs.retry(on.ports, run, actor=on.actor, key=once)
         case "rerun":
             await runs.rerun(on.ports, run, form.get("node"), comment=form.get("comment"), actor=on.actor, key=once)
         case _:

@@ -99,6 +99,7 @@ CHOICE: Mapping[str, str] = {
     "request_changes": "Ask for changes",
     "retry": "Retry",
     "continue": "Continue the conversation",
+    "keep": "Keep this work and go on",
     "raise": "Raise the budget and go on",
 }
 KIND: Mapping[str, str] = {
@@ -178,6 +179,9 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
         case "session.ended":
             who = data.get("seat") or "Beadmill"
             return f"{who} {say(END, data.get('end'))} {_('after')} {float(data.get('seconds') or 0):.1f} s"
+        case "session.stuck":
+            alive = ", ".join(f"{p.get('pid')} ({p.get('command')})" for p in data.get("processes") or ())
+            return f"{_('Could not be stopped and still runs')}: {alive}"
         case "gate.opened":
             return f"{_('Asks you')}: {data.get('title')}"
         case "gate.answered":

@@ -13,7 +13,16 @@ BANNER = "No sandbox: agents and commands run with your own rights and can reach
 
 
 class HostBox:
-    def wrap(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Launch:
+    isolates = False
+
+    def wrap(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        program: Path | None = None,  # noqa: ARG002 - the contract's: here every program is in reach
+    ) -> Launch:
         return Launch(tuple(argv), cwd, dict(env))
 
     async def close(self) -> None:
@@ -24,13 +33,14 @@ class HostSandbox:
     """Works everywhere and holds nothing back: ``read_only`` of a policy is not enforced, and the banner says so."""
 
     name = "host"
+    networks = frozenset({"on"})
 
     async def probe(self) -> Health:
         return Health(ok=True, message=BANNER, detail={"isolation": "none"})
 
     async def open(self, workspace: Path, policy: Policy) -> HostBox:
         """Raises Unavailable for a network policy it cannot hold, and for a workspace that is not there."""
-        if policy.network != "on":
+        if policy.network not in self.networks:
             raise Unavailable(
                 f"the host sandbox cannot hold the network policy {policy.network!r}",
                 code="SANDBOX_POLICY",

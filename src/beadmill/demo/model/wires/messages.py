@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -12,16 +13,24 @@ from beadmill.demo.model.transcript import Reader, Transcript, text_of
 from beadmill.demo.model.wires import Fault, frame
 from beadmill.domain.values import Json
 
+_NO_CREDIT: Final = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."
 _FAULTS: Final[Mapping[str, tuple[int, str, str]]] = {
     "auth": (401, "authentication_error", "invalid x-api-key"),
-    "quota": (400, "invalid_request_error", "Your credit balance is too low to access the API."),
+    "quota": (400, "invalid_request_error", _NO_CREDIT),
     "limit": (429, "rate_limit_error", "This request would exceed your account's rate limit."),
     "rate": (429, "rate_limit_error", "Number of requests has exceeded your rate limit."),
     "overloaded": (529, "overloaded_error", "Overloaded"),
     "internal": (500, "api_error", "Internal server error"),
-    "bad_model": (404, "not_found_error", "model: not found"),
+    "bad_model": (404, "not_found_error", "model: no-such-model"),
     "context": (400, "invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum"),
 }
+# What Claude Code says in the user's name to go on: the brief is the one before.
+_NOT_THE_USER: Final = (
+    "Output token limit hit.",
+    "[structured-output-enforce]",
+    "Your response above was stopped by a safety classifier",
+    "[Request interrupted by user",
+)
 _STOP: Final = {"end": "end_turn", "truncated": "max_tokens", "refused": "refusal"}
 
 
@@ -37,7 +46,7 @@ class Messages:
                     reader.called(block.get("id", ""), block.get("name", ""))
                 elif block.get("type") == "tool_result":
                     reader.came_back(block.get("tool_use_id", ""), text_of(block.get("content")))
-                elif message.get("role") == "user":
+                elif message.get("role") == "user" and not str(block.get("text", "")).startswith(_NOT_THE_USER):
                     reader.said(str(block.get("text", "")))
         tools = {str(t["name"]): t.get("input_schema") or {} for t in body.get("tools") or [] if t.get("name")}
         return reader.read(str(body.get("model", "")), tools)
@@ -62,15 +71,23 @@ class Messages:
             return None
         status, kind, words = _FAULTS.get(name, _FAULTS["internal"])
         headers = {} if seconds is None else _limit_headers(seconds)
-        return Fault(status, {"type": "error", "error": {"type": kind, "message": message or words}}, headers)
+        request = f"req_{uuid.uuid4().hex[:24]}"
+        error = {"type": kind, "message": message or words}
+        body = {"type": "error", "error": error, "request_id": request}
+        return Fault(status, body, {**headers, "request-id": request})
 
 
 def _limit_headers(seconds: float) -> dict[str, str]:
     """As a subscription's limit says when it ends."""
+    head, reset = "anthropic-ratelimit-unified", str(int(time.time() + seconds))
     return {
         "retry-after": str(int(seconds)),
-        "anthropic-ratelimit-unified-status": "rejected",
-        "anthropic-ratelimit-unified-reset": str(int(time.time() + seconds)),
+        f"{head}-status": "rejected",
+        f"{head}-reset": reset,
+        f"{head}-representative-claim": "five_hour",
+        f"{head}-5h-status": "rejected",
+        f"{head}-5h-reset": reset,
+        f"{head}-5h-utilization": "1.0",
     }
 
 
