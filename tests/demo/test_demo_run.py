@@ -22,7 +22,8 @@ from beadmill.errors import Refused, Unavailable
 ROOT = Path(__file__).parents[2]
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.
 CLIS = {
-    name: os.environ.get(f"BEADMILL_TEST_{name.partition('_')[0].upper()}", "") for name in ("codex", "claude_code")
+    name: os.environ.get(f"BEADMILL_TEST_{name.partition('_')[0].upper()}", "")
+    for name in ("codex", "claude_code", "opencode")
 }
 Git = Callable[..., str]
 

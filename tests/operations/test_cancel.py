@@ -19,7 +19,8 @@ from beadmill.operations.ports import Ports
 from beadmill.processes import procs
 from beadmill.processes.contract import Session
 from beadmill.processes.folder import read_json
-from beadmill.processes.sessions import FolderSession, FolderSessions
+from beadmill.processes.session import FolderSession
+from beadmill.processes.sessions import FolderSessions
 from beadmill.store import tables as t
 from tests.processes import session_world
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beadmill.processes.sessions import FolderSession
+from beadmill.processes.session import FolderSession
 from tests.processes.bad_agents import RESULT, STARTED
 from tests.processes.bad_world import BadWorld, brief, ended, runner_of
 

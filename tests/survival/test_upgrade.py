@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from beadmill.demo import material
-from beadmill.processes.sessions import FolderSession
+from beadmill.processes.session import FolderSession
 from beadmill.settings import RunSettings
 from beadmill.store import migrate
 from tests.deliver.daemon_world import DaemonWorld, until
