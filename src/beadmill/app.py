@@ -29,6 +29,7 @@ from beadmill.git import trust
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.processes import procs
+from beadmill.processes.contract import Servers
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
@@ -148,7 +149,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     catalog = Catalog(settings.agents, settings.home / "agents")
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=choice.PATHS)
     trees = Worktrees()
-    nodes = {**build_nodes(settings, store, catalog, trees), **(more or {})}
+    nodes = {**build_nodes(settings, store, catalog, trees, sessions.servers), **(more or {})}
     prices = Prices(settings.prices)
     worker = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices)
@@ -182,7 +183,9 @@ def graph_of(body: str) -> Graph:
     return load(body, name="run").graph
 
 
-def build_nodes(settings: Settings, store: Store, catalog: Catalog, trees: Worktrees) -> dict[str, Node]:
+def build_nodes(
+    settings: Settings, store: Store, catalog: Catalog, trees: Worktrees, servers: Servers
+) -> dict[str, Node]:
     """Every node kind by name."""
     from beadmill.nodes.beads import BeadsNode
     from beadmill.nodes.build import BuildNode
@@ -212,7 +215,7 @@ def build_nodes(settings: Settings, store: Store, catalog: Catalog, trees: Workt
         VerifyNode(trees=trees, ledger=ledger, briefs=briefs),
         IntegrateNode(trees=trees, ledger=ledger, briefs=briefs),
         PullRequestNode(trees=trees, briefs=briefs, forge=forge_of, changes=Changes(store), facts=facts),
-        CleanupNode(trees=trees),
+        CleanupNode(trees=trees, servers=servers),
         ScriptNode(trees=trees, ledger=ledger),
         GateNode(),
     ]

@@ -22,8 +22,12 @@ class _Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
 class SeatConfig(_Group):
-    """Agent + model + effort, as written in settings: ``codex``, ``codex/gpt-5``, ``codex/gpt-5/high``."""
+    """Agent + model + effort, as written in settings: ``codex``, ``codex/gpt-5``, ``codex/gpt-5/high``,
+    ``opencode/anthropic/claude-sonnet-5/high``. A last part that is no effort belongs to the model's name."""
 
     agent: str
     model: str = ""
@@ -34,7 +38,9 @@ class SeatConfig(_Group):
     def _from_text(cls, value: Any) -> Any:
         if isinstance(value, str):
             agent, _, rest = value.partition("/")
-            model, _, effort = rest.partition("/")
+            model, slash, effort = rest.rpartition("/")
+            if not slash or effort not in EFFORTS:
+                model, effort = rest.removesuffix("/"), ""
             return {"agent": agent, "model": model, "effort": effort}
         return value
 

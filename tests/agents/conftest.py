@@ -14,9 +14,17 @@ from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
 from tests.agents.bench_acp import LEFT_OUT, copilot, opencode_acp
 from tests.agents.bench_claude import claude_code, claude_home
+from tests.agents.bench_opencode import opencode, opencode_shared
 from tests.processes.session_world import World
 
-__all__ = ["claude_code", "claude_home", "copilot", "opencode_acp"]  # fixtures of the benches
+__all__ = [
+    "claude_code",
+    "claude_home",
+    "copilot",
+    "opencode",
+    "opencode_acp",
+    "opencode_shared",
+]  # fixtures of the benches
 TOOLS = Path(__file__).parents[2] / ".test-tools"
 # Read at import: the clean environment of the tests hides every BEADMILL_ variable.
 CODEX = os.environ.get("BEADMILL_TEST_CODEX") or str(TOOLS / "node_modules" / ".bin" / "codex")
@@ -80,6 +88,7 @@ ACP = pytest.mark.acp
         "scripted",
         pytest.param("codex", marks=pytest.mark.codex),
         pytest.param("claude_code", marks=pytest.mark.claude_code),
+        pytest.param("opencode", marks=pytest.mark.opencode),
         pytest.param("opencode_acp", marks=ACP),
         pytest.param("copilot", marks=ACP),
     ]

@@ -110,7 +110,7 @@ async def test_a_resumed_turn_books_only_itself(bench: World) -> None:
 async def test_stop_ends_the_agent_and_its_stubborn_descendants(bench: World) -> None:
     bench.play({"shell": STUBBORN}, {"reply": "never"})
     session = await bench.start("t", bench.task())
-    await until((bench.tree / "up").exists)
+    await until((bench.tree / "up").exists, seconds=60)
     await session.stop("canceled")
     end = session.ended()
     assert isinstance(end, Stopped)
@@ -147,6 +147,7 @@ async def test_a_missing_executable_is_a_failure_that_says_what_is_missing(bench
         "scripted": ({}, "the scripted agent has no scenario file"),
         "claude_code": ({"path": "/nowhere/claude"}, "claude is not installed: '/nowhere/claude' was not found"),
         "codex": ({"path": "/nowhere/codex"}, "codex is not installed: '/nowhere/codex' was not found"),
+        "opencode": ({"path": "/nowhere/opencode"}, "opencode is not installed: '/nowhere/opencode' was not found"),
         "copilot": ({"path": "/nowhere/x"}, "copilot is not installed: '/nowhere/x' was not found"),
         "opencode_acp": ({"path": "/nowhere/x"}, "opencode_acp is not installed: '/nowhere/x' was not found"),
     }

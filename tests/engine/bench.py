@@ -69,10 +69,21 @@ class ManualSession:
             self.end = Stopped(session=SessionRef(self.token), worked=timedelta(seconds=1))
 
 
+class NoServers:
+    """What sessions by hand have of servers."""
+
+    def runs(self) -> set[str]:
+        return set()
+
+    async def close(self, run: str, why: str) -> None:
+        return
+
+
 class ManualSessions:
     """Sessions by hand: ``started`` lists tokens in order; ``reply`` ends one."""
 
     def __init__(self) -> None:
+        self.servers = NoServers()
         self.by_token: dict[str, ManualSession] = {}
         self.swept: list[str] = []
 

@@ -33,7 +33,7 @@ from beadmill.domain.values import SYSTEM, Actor, Json, Outcome
 from beadmill.engine.dispatch import Dispatcher
 from beadmill.engine.port import Node, NodeSpec, Visit
 from beadmill.forges.local import LocalForge
-from beadmill.processes.contract import Session
+from beadmill.processes.contract import Servers, Session
 from beadmill.processes.sessions import FolderSessions
 from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order
 from beadmill.settings import RunSettings
@@ -108,6 +108,10 @@ class Desk:
         said = (queue.pop(0) if len(queue) > 1 else queue[0])(task)
         ref = SessionRef(token, f"talk-{len(self.told)}")
         return Replied(session=ref, text=said, worked=timedelta(seconds=1)) if isinstance(said, str) else said
+
+    @property
+    def servers(self) -> Servers:
+        return self.batches.servers
 
     def find(self, token: str) -> Session | None:
         return self.told.get(token) or self.batches.find(token)

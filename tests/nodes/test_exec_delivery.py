@@ -27,6 +27,7 @@ from beadmill.processes.spec import AgentTask
 from beadmill.sops.load import load
 from beadmill.store.journal import tokens
 from tests.conftest import Git
+from tests.engine.bench import NoServers
 from tests.nodes.exec_bench import (
     GOOD,
     KEY,
@@ -96,7 +97,7 @@ def bench(tmp_path: Path, repo: Path) -> Bench:
         "verify": VerifyNode(**parts),
         "integrate": IntegrateNode(**parts),
         "pull_request": PullRequestNode(trees=made.trees, briefs=parts["briefs"], changes=made.changes, **made.outside),
-        "cleanup": CleanupNode(trees=made.trees),
+        "cleanup": CleanupNode(trees=made.trees, servers=NoServers()),
     }
     made.on("coding", writes(GOOD))
     made.on("iteration_note", "note")

@@ -19,7 +19,8 @@ from beadmill.operations.ports import Ports
 from beadmill.processes import procs
 from beadmill.processes.contract import Session
 from beadmill.processes.folder import read_json
-from beadmill.processes.sessions import FolderSession, FolderSessions
+from beadmill.processes.session import FolderSession
+from beadmill.processes.sessions import FolderSessions
 from beadmill.store import tables as t
 from tests.processes import session_world
 
@@ -47,7 +48,7 @@ def publish(tx: Any) -> None:
 async def working(ports: Ports, owner: Actor) -> tuple[str, FolderSession]:
     """A ticket whose script runs, and its session."""
     await ports.store.write(publish)
-    ticket = await tickets.create(ports, "API", title="Do it", sop="long", actor=owner)
+    ticket = await tickets.create(ports, "API", title="Do it", sop="long", overrides={"sandbox": "host"}, actor=owner)
     await tickets.start(ports, ticket.key, actor=owner)
     await session_world.until(lambda: list(ports.settings.home.glob("workspaces/*/*/tree/up")))
     (token,) = ports.store.read_now(lambda conn: [row[0] for row in conn.execute(sa.select(t.sessions.c.token))])

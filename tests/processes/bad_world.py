@@ -8,7 +8,8 @@ from typing import Any, Final
 from beadmill.domain.ended import Ended, Failed, Lapsed, Replied
 from beadmill.processes import procs
 from beadmill.processes.folder import read_json
-from beadmill.processes.sessions import Adapter, FolderSession
+from beadmill.processes.session import FolderSession
+from beadmill.processes.sessions import Adapter
 from beadmill.processes.spec import AgentEvent, EventKind
 from tests.processes.session_world import World, until
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.processes.bad_world import START, BadWorld
 from tests.processes.session_world import World
+from tests.processes.shared_world import SharedWorld
 
 
 @pytest.fixture
@@ -20,5 +21,13 @@ def world(tmp_path: Path) -> Iterator[World]:
 def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BadWorld]:
     monkeypatch.setattr("beadmill.processes.sessions.START", START)
     made = BadWorld(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedWorld]:
+    monkeypatch.setattr("beadmill.processes.sessions.START", START)
+    made = SharedWorld(tmp_path)
     yield made
     made.close()

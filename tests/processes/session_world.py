@@ -17,7 +17,8 @@ from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import SessionRef
 from beadmill.domain.values import Access, Brief, Json, Seat
 from beadmill.processes import procs
-from beadmill.processes.sessions import Adapter, FolderSession, FolderSessions
+from beadmill.processes.session import FolderSession
+from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec
 from beadmill.workspaces.sandboxes.choice import PATHS
 
@@ -35,6 +36,7 @@ class World:
         self.root = home / "sessions"
         self.box = BoxSpec(sandbox, self.workspace)
         self.agent = "scripted"
+        self.servers = self.root  # a server that is shared by tests lies elsewhere
         self.adapters = {
             "scripted": Adapter("beadmill.agents.scripted:ScriptedAgent", {"scenario": str(self.scenario)})
         }
@@ -43,7 +45,9 @@ class World:
 
     def open(self) -> FolderSessions:
         """Another holder of the same folders: what a restarted daemon is."""
-        return FolderSessions(self.root, adapters=self.adapters, sandboxes=PATHS)
+        sessions = FolderSessions(self.root, adapters=self.adapters, sandboxes=PATHS)
+        sessions.servers.root = self.servers
+        return sessions
 
     def play(self, *steps: Json) -> None:
         self.play_all([{"steps": list(steps)}])
@@ -89,6 +93,9 @@ class World:
 
     def close(self) -> None:
         """Nothing may be left of any session; a runner needs a moment to exit behind its end.json."""
+        if self.servers == self.root:
+            for server in self.open().servers.live():
+                asyncio.run(server.stop("the test is over"))
         deadline = time.monotonic() + 5
         while left := {p for s in self.open().all() for p in s.running()}:
             if time.monotonic() > deadline:

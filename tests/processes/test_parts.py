@@ -13,10 +13,10 @@ import pytest
 from beadmill.domain.values import Usage
 from beadmill.errors import Refused, Unavailable
 from beadmill.processes import executables
-from beadmill.processes.children import LINE_LIMIT, QUEUE_LIMIT, Lines, Tail
 from beadmill.processes.clock import WorkClock
 from beadmill.processes.environment import allowed
 from beadmill.processes.eventlog import LONGEST, EventLog
+from beadmill.processes.pipes import LINE_LIMIT, QUEUE_LIMIT, Lines, Tail
 from beadmill.processes.spec import EventKind
 from beadmill.redact import Redactor
 

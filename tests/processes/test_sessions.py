@@ -21,7 +21,8 @@ from beadmill.domain.values import Access, Seat
 from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.folder import lock, read_json
-from beadmill.processes.sessions import SOURCE, Adapter, FolderSession
+from beadmill.processes.session import FolderSession
+from beadmill.processes.sessions import SOURCE, Adapter
 from beadmill.processes.spec import EventKind, Hold, Policy, Release, Stop
 from tests.processes import attach_once
 from tests.processes.session_world import World, until

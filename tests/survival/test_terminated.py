@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from beadmill.processes.sessions import FolderSession
+from beadmill.processes.session import FolderSession
 from tests.deliver.daemon_world import DaemonWorld, until
 from tests.survival import slow
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from beadmill.domain.ended import Ended
-from beadmill.processes.spec import AgentEvent, AgentTask, Order
+from beadmill.domain.values import Json
+from beadmill.processes.services import Use
+from beadmill.processes.spec import AgentEvent, AgentTask, Order, Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,9 @@ class SessionIO(Protocol):
     """What the runner gives an adapter."""
 
     token: str
+    mark: str  # what every process of the session carries in its environment as BEADMILL_SESSION_MARK
     workspace: Path  # home/ and tmp/ lie inside
+    use: Use | None  # the hold on the server, for agents that have one
     boxed: bool  # True = a sandbox of ours isolates what is spawned: a sandbox inside of it cannot work
 
     async def spawn(
@@ -121,4 +125,33 @@ class Agent(Protocol):
 
     async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
         """One turn. Runs inside the runner; cancellation means Stop or Lapsed and must end the child."""
+        ...
+
+
+class ServerIO(Protocol):
+    """What the runner gives an adapter whose CLI is a server."""
+
+    workspace: Path
+
+    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Child:
+        """As SessionIO.spawn."""
+        ...
+
+    def listens(self, address: Json) -> None:
+        """Now sessions may connect; ``address`` is what they get from ``use.begin()``. Readable by the user alone."""
+        ...
+
+
+class Server(Protocol):
+    """Beside Agent: a CLI that is a server, which the sessions of one workspace share. ``drive`` then only connects."""
+
+    server_idle: float  # seconds without a session until it ends
+    server_files: tuple[Path, ...]  # what it reads when it starts: a change makes a new one
+
+    async def serve(self, service: Service, io: ServerIO) -> str:
+        """Runs it in a runner of its own. Returns why it ended by itself; cancellation must end it. Raises Unavailable."""
+        ...
+
+    async def release(self, conversation: str) -> bool:
+        """Ends what a session that is gone left running; True when it provably does not run. In the server's runner."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, cast
 
 from beadmill.agents.contract import Agent
@@ -22,6 +23,7 @@ BUILTIN: Final[Mapping[str, str]] = {
     "gemini": ACP,
     "kilo": ACP,
     "kimi": ACP,
+    "opencode": "beadmill.agents.opencode:OpenCodeAgent",
     "opencode_acp": ACP,
     "qwen": ACP,
     "scripted": "beadmill.agents.scripted:ScriptedAgent",
@@ -55,7 +57,10 @@ def adapter(name: str, options: Mapping[str, Json]) -> Adapter:
     """
     agent, path = load(name, options), _path(name, options)
     env: tuple[str, ...] = getattr(agent, "env_names", ())
-    return Adapter(path, _options(name, path, options), env=env, site=path == ACP or path not in BUILTIN.values())
+    idle: float | None = getattr(agent, "server_idle", None)
+    read: tuple[Path, ...] = getattr(agent, "server_files", ())
+    site = path == ACP or path not in BUILTIN.values()
+    return Adapter(path, _options(name, path, options), env=env, site=site, server_idle=idle, server_files=read)
 
 
 def _path(name: str, options: Mapping[str, Json]) -> str:

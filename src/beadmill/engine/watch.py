@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
+from beadmill.domain.machine import RunState
 from beadmill.domain.values import Json, Usage
 from beadmill.engine.prices import Prices
 from beadmill.errors import Unavailable
@@ -54,6 +55,18 @@ class Watcher:
         async for _ in self.store.events.subscribe(every=lambda: SLOW):
             await self._wake_frozen()
             await self._release_stopped()
+            await self._retire_servers()
+
+    async def _retire_servers(self) -> None:
+        """Servers of runs that are over. One that nobody uses ends by itself; this one will not be used again."""
+        runs = await asyncio.to_thread(self.sessions.servers.runs)
+        if not runs:
+            return
+        r = tables.runs
+        query = sa.select(r.c.id).where(r.c.id.in_(runs), r.c.state == RunState.ACTIVE)
+        active = await self.store.read(lambda conn: {row[0] for row in conn.execute(query)})
+        for run in sorted(runs - active):
+            await self._apart(f"servers of {run}", self.sessions.servers.close(run, "the run is over"))
 
     async def _wake_frozen(self) -> None:
         """An agent that freezes its runner stops the clock by which it would be ended."""

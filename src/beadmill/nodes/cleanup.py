@@ -10,12 +10,13 @@ import anyio.to_thread
 
 from beadmill.artifacts.delivery import CleanupReport, MergeReport
 from beadmill.domain.machine import Phase
-from beadmill.domain.values import SYSTEM, Outcome
+from beadmill.domain.values import SYSTEM, Outcome, RunId
 from beadmill.engine.port import NodeSpec, Visit, Work
 from beadmill.errors import BeadmillError
 from beadmill.git import refs
 from beadmill.git.run import Repo
 from beadmill.nodes._config import NoConfig
+from beadmill.processes.contract import Servers
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 FOLDERS = ("tmp", "home", "empty", "runtime")  # runtime last: it holds the marker of the tree
@@ -31,13 +32,14 @@ class Cleaned:
 class CleanupNode:
     spec = NodeSpec("cleanup", NoConfig, frozenset({"done"}), reads=(MergeReport,), writes=(CleanupReport,))
 
-    def __init__(self, *, trees: Worktrees) -> None:
-        self.trees = trees
+    def __init__(self, *, trees: Worktrees, servers: Servers) -> None:
+        self.trees, self.servers = trees, servers
 
     async def visit(self, v: Visit, _cfg: NoConfig, /) -> Outcome:
         await v.phase(Phase.CLEANING_ENV)
         merge = await v.get(MergeReport)
         tree = await v.step("tree", self._open, v)  # by itself: opened again after its removal it would be made anew
+        await v.step("servers", self._close_servers, v.ref.run)
         cleaned = await v.step("clean", self.clean, v.work, tree, merge.disposition)
         report = CleanupReport(
             status="warning" if cleaned.warnings else "clean",
@@ -54,6 +56,14 @@ class CleanupNode:
             return await self.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
         except (BeadmillError, OSError):
             return None
+
+    async def _close_servers(self, run: RunId) -> str:
+        """They live in the workspace. One that does not end is named, and stopped again once the run is over."""
+        try:
+            await self.servers.close(run, "the workspace goes")
+        except BeadmillError as error:
+            return error.message
+        return ""
 
     async def clean(self, work: Work, tree: Tree | None, disposition: str) -> Cleaned:
         """Each part by itself: what cannot be removed is named and left."""

@@ -331,6 +331,7 @@ async def stop_and_cancel(ports: Ports, run: str, *, actor: Actor, reason: str) 
     """
     fenced = await ports.store.write(lambda tx: journal.fence(tx, run, actor=actor, reason=reason))
     await _stop(ports, fenced, "canceled")
+    await ports.sessions.servers.close(run, "canceled")
     await ports.store.write(lambda tx: journal.cancel(tx, run, actor=actor, reason=reason))
 
 

@@ -52,8 +52,23 @@ class Session(Protocol):
         ...
 
 
+class Servers(Protocol):
+    """The servers that agents share; each is a session of its own, which no visit waits for."""
+
+    def runs(self) -> set[str]:
+        """Whose servers run now."""
+        ...
+
+    async def close(self, run: str, why: str) -> None:
+        """Ends every server of the run. Raises Unavailable as ``Session.stop`` does."""
+        ...
+
+
 class Sessions(Protocol):
     """Same token, same session."""
+
+    @property
+    def servers(self) -> Servers: ...
 
     async def attach(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> Session:
         """Starts it when it was never started, re-attaches when it runs, reads its end when it ended.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import tempfile
@@ -64,6 +65,14 @@ def read_json(path: Path) -> Json:
         return json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
+
+
+def digest(path: Path) -> str:
+    """Of its bytes; "" when it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from beadmill.domain.values import Access
-from beadmill.processes.spec import AgentTask, Policy
+from beadmill.processes.spec import AgentTask, Policy, Service
 
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the C library has no name for this call
 _JOIN_SESSION_KEYRING: Final = 1
@@ -26,7 +26,7 @@ def places(workspace: Path) -> Mapping[str, str]:
     return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
 
 
-def policy_of(policy: Policy, task: AgentTask, agent: Any) -> Policy:
+def policy_of(policy: Policy, task: AgentTask | Service, agent: Any) -> Policy:
     """What the task and the adapter need of the outside, whatever the CLI's own flags say."""
     return replace(
         policy,

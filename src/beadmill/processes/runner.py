@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -38,12 +38,12 @@ from beadmill.domain.ended import (
     Stopped,
     Why,
 )  # fmt: skip
-from beadmill.domain.values import Json, Usage
+from beadmill.domain.values import Access, Json, Usage
 from beadmill.errors import BeadmillError
 from beadmill.processes import control, procs
 from beadmill.processes import folder as files
 from beadmill.processes.box import Box
-from beadmill.processes.children import RunningChild, Spawner
+from beadmill.processes.children import Spawner
 from beadmill.processes.clock import WorkClock
 from beadmill.processes.commands import Commands
 from beadmill.processes.environment import marks
@@ -51,8 +51,9 @@ from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
 from beadmill.processes.places import leave_keyring, place, places, policy_of
 from beadmill.processes.room import room_for, when_there_is_room
+from beadmill.processes.runner_io import IO, Cut, Inside, ServerIO
+from beadmill.processes.services import Keeper, NotBegun, Use
 from beadmill.processes.spec import (
-    AgentEvent,
     AgentTask,
     Batch,
     BoxSpec,
@@ -61,6 +62,7 @@ from beadmill.processes.spec import (
     Order,
     Policy,
     Release,
+    Service,
     Stop,
 )
 from beadmill.processes.wire import decode, decode_work, encode_end
@@ -125,19 +127,6 @@ def _adopt_orphans() -> None:
 def _owner(token: str) -> Json:
     me = procs.look(os.getpid())
     return {"token": token, "pid": os.getpid(), "start": me.start if me else 0, "boot": procs.boot_id()}
-
-
-@dataclass(slots=True)
-class Cut:
-    """Why the work was ended from outside; the first reason stays."""
-
-    reason: str = ""  # stop | budget | idle | steps | terminated
-    happened: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def now(self, reason: str) -> None:
-        if not self.happened.is_set():
-            self.reason = reason
-            self.happened.set()
 
 
 class Runner:
@@ -206,9 +195,13 @@ class Runner:
                 self.orders.put_nowait(order)
 
     async def _work(self) -> Ended | Ran:
-        if isinstance(self.work, Batch):
-            return await self._run_batch(self.work)
-        return await self._drive(self.work)
+        match self.work:
+            case Batch() as batch:
+                return await self._run_batch(batch)
+            case Service() as service:
+                return await self._ended(self._serve(service))
+            case task:
+                return await self._ended(self._turn(task))
 
     async def _open(self, policy: Policy) -> Spawner:
         """Before the spawner, so that a sandbox may ask a program of its own: from then on every child is reaped here."""
@@ -243,9 +236,11 @@ class Runner:
 
     # --- an agent
 
-    async def _drive(self, task: AgentTask) -> Ended:
+    async def _ended(self, work: Awaitable[Ended]) -> Ended:
         """Whatever the adapter does, an end comes out of it."""
-        end, error = await _plugin(self._turn(task))
+        end, error = await _plugin(work)
+        if isinstance(error, NotBegun):
+            return Stopped(session=SessionRef(self.token))  # without a time worked: the turn starts over
         if isinstance(error, BeadmillError):
             end = self._failed(_why(error), str(error))
         elif end is None:
@@ -253,12 +248,48 @@ class Runner:
         return self._stamp(end)
 
     async def _turn(self, task: AgentTask) -> Ended:
-        adapter: Mapping[str, Any] = self.spec["adapter"]
-        agent = by_path(adapter["path"])(adapter["options"])
-        async with place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)):
+        agent = self._agent()
+        async with place(task, self.box_spec.workspace) as placed, _beside(self._watch(task)), self._using() as use:
             spawner = await self._open(policy_of(self.box_spec.policy, placed, agent))
-            end: Ended | None = await self._until_cut(agent.drive(placed, IO(self, spawner, placed)))
+            io = IO(self._inside(spawner), placed, self.orders, use)
+            end: Ended | None = await self._until_cut(agent.drive(placed, io))
         return self._cut_short() if end is None else end
+
+    def _inside(self, spawner: Spawner) -> Inside:
+        workspace = self.box_spec.workspace
+        boxed = self.box is not None and self.box.isolates
+        return Inside(self.token, self.mark, self.folder, workspace, boxed, self.log, self.cut, spawner)
+
+    def _agent(self) -> Any:
+        adapter: Mapping[str, Any] = self.spec["adapter"]
+        return by_path(adapter["path"])(adapter["options"])
+
+    @contextlib.asynccontextmanager
+    async def _using(self) -> AsyncIterator[Use | None]:
+        """The server that the daemon chose for this session, when its agent needs one."""
+        server = files.read_json(self.folder / "server.json")
+        use = None if server is None else Use(Path(server["folder"]), self.token)
+        try:
+            yield use
+        finally:
+            if use is not None:
+                await use.close()
+
+    async def _serve(self, service: Service) -> Ended:
+        """Until it dies, is stopped, or nobody uses it any more."""
+        agent = self._agent()
+        if service.access is Access.NONE:
+            service.cwd.mkdir(mode=0o500, parents=True, exist_ok=True)
+        spawner = await self._open(policy_of(self.box_spec.policy, service, agent))
+        keeper = Keeper(self.folder, service.idle.total_seconds(), agent.release)
+
+        async def keep() -> None:
+            await keeper.keep()
+            self.cut.now("unused")
+
+        async with _beside(keep()):
+            said = await self._until_cut(agent.serve(service, ServerIO(self._inside(spawner))))
+        return self._cut_short() if said is None else self._failed(Why.LOST, said)
 
     async def _watch(self, task: AgentTask) -> None:
         self.clock.touch()
@@ -292,7 +323,7 @@ class Runner:
     def _cut_short(self) -> Ended:
         session = SessionRef(self.token)
         match self.cut.reason:
-            case "stop":
+            case "stop" | "unused":
                 return Stopped(session=session)
             case "terminated":
                 return self._failed(Why.LOST, "the runner was told to terminate by the system", continuable=True)
@@ -359,30 +390,3 @@ def _used() -> Mapping[str, Json]:
         "own_peak_mb": round(own.ru_maxrss / unit, 1),
         "agent_peak_mb": round(below.ru_maxrss / unit, 1),
     }
-
-
-class IO:
-    """agents.contract.SessionIO."""
-
-    def __init__(self, runner: Runner, spawner: Spawner, task: AgentTask) -> None:
-        self._runner, self._spawner, self._cwd = runner, spawner, task.cwd
-        self._steps_left = task.max_steps or None
-        self.token = runner.token
-        self.workspace = runner.box_spec.workspace
-        self.boxed = runner.box is not None and runner.box.isolates
-
-    async def spawn(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, stdin: bytes | None = b""
-    ) -> RunningChild:
-        return await self._spawner.child(argv, env=env, cwd=cwd or self._cwd, stdin=stdin)
-
-    async def emit(self, event: AgentEvent) -> None:
-        self._runner.log.emit(event)
-        if event.kind is EventKind.TOOL and self._steps_left is not None:
-            self._steps_left -= 1
-            if self._steps_left < 0:  # this one is too much; a CLI that counts by itself has stopped before
-                self._runner.cut.now("steps")
-
-    async def orders(self) -> AsyncIterator[Order]:
-        while True:
-            yield await self._runner.orders.get()

@@ -43,6 +43,17 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Service:
+    """The server of a CLI that is one, shared by the sessions of one workspace with the same access. It ends when no
+    session has used it for ``idle``."""
+
+    agent: str
+    access: Access
+    cwd: Path
+    idle: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What a box allows. ``read_only`` paths inside the workspace are bound read-only where the sandbox can; ``binds``
     are what of the outside may be written too: an adapter's ``auth_paths``; ``readable`` what may be read; ``hidden``

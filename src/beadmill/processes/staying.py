@@ -60,7 +60,7 @@ class Stay:
     def _tell(self, lines: list[bytes], last: bytes) -> None:
         code = int(lines.pop()) if lines and lines[-1].isdigit() else None
         rest = b"\n".join((*lines, last)).strip()
-        if rest:
+        if rest and code is None:  # beside a code it is the shell's word for a signal
             self._output(rest + b"\n")
         if code is not None and not self.code.done():
             self.code.set_result(code)

@@ -13,11 +13,11 @@ from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_or
 
 from beadmill.domain.ended import END_TYPES, Ended, Lost, Ran
 from beadmill.domain.values import Json
-from beadmill.processes.spec import AgentTask, AnswerOrder, Batch, Hold, Order, Release, Steer, Stop
+from beadmill.processes.spec import AgentTask, AnswerOrder, Batch, Hold, Order, Release, Service, Steer, Stop
 
 T = TypeVar("T")
 _ORDERS: Mapping[str, type] = {c.__name__: c for c in (Steer, AnswerOrder, Hold, Release, Stop)}
-_WORK: Mapping[str, type] = {c.__name__: c for c in (AgentTask, Batch)}
+_WORK: Mapping[str, type] = {c.__name__: c for c in (AgentTask, Batch, Service)}
 
 
 class BadWire(ValueError):
@@ -139,9 +139,9 @@ def decode_order(data: Json) -> Order:
     return cast("Order", _untag(_ORDERS, data))
 
 
-def encode_work(work: AgentTask | Batch) -> Json:
+def encode_work(work: AgentTask | Batch | Service) -> Json:
     return _tagged(work)
 
 
-def decode_work(data: Json) -> AgentTask | Batch:
-    return cast("AgentTask | Batch", _untag(_WORK, data))
+def decode_work(data: Json) -> AgentTask | Batch | Service:
+    return cast("AgentTask | Batch | Service", _untag(_WORK, data))

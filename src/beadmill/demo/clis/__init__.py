@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from beadmill.agents import registry
-from beadmill.demo.clis import claude_code, codex
+from beadmill.demo.clis import claude_code, codex, opencode
 from beadmill.demo.clis.shape import DemoCli
 from beadmill.domain.values import Json
 from beadmill.errors import Unavailable
 from beadmill.settings import Settings
 
-CLIS: Final[Mapping[str, DemoCli]] = {"claude_code": claude_code.CLI, "codex": codex.CLI}
+CLIS: Final[Mapping[str, DemoCli]] = {"claude_code": claude_code.CLI, "codex": codex.CLI, "opencode": opencode.CLI}
 
 
 async def options(name: str, home: Path) -> dict[str, Json]:

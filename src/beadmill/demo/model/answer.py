@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ from beadmill.demo.model.transcript import Transcript
 from beadmill.domain.values import Json, estimate_tokens
 
 SHELLS: Final = ("exec_command", "shell_command", "shell", "Bash", "bash", "run_shell_command", "Shell", "terminal")
+QUESTION: Final = "question"
 _COMMAND: Final = ("cmd", "command", "script")  # the names a shell tool gives to what it runs
 _FILL: Final[Mapping[str, Json]] = {"boolean": False, "integer": 60_000, "number": 60_000, "array": [], "object": {}}
 Stop: TypeAlias = Literal["end", "truncated", "refused"]
@@ -54,6 +55,14 @@ class Answer:
     def shell(self, command: str, tools: Mapping[str, Json]) -> None:
         name = next((name for name in SHELLS if name in tools), SHELLS[0])
         self.call(name, _arguments(command, tools.get(name)))
+
+    def ask(self, question: str, options: Sequence[str], tools: Mapping[str, Json]) -> None:
+        """By the tool for questions when the CLI offers one."""
+        if QUESTION not in tools:
+            self.say(question)
+            return
+        labels = [{"label": option, "description": option} for option in options]
+        self.call(QUESTION, {"questions": [{"question": question, "header": "Question", "options": labels}]})
 
     def reply(self, text: str, transcript: Transcript) -> None:
         """By the tool for structured replies when the CLI offers one and the text is an object."""

@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "reply":
                 answer.reply(step.value, transcript)
             case "ask":
-                answer.say(step.value["question"])
+                answer.ask(step.value["question"], step.value.get("options") or [], transcript.tools)
             case "wait":
                 self.owner.sleep(step.value)
             case "hang":
