@@ -41,9 +41,9 @@ async def take(ports: Ports, agent: Agent, model: str, effort: str) -> views.Tur
     except BeadmillError as error:
         return _view(agent, model, end=Failed.__name__, why=error.code, message=error.message, next=error.next)
     finally:
-        if (session := ports.sessions.find(token)) is not None:  # also one that could not start
-            await session.stop("the probe is over")
-            await asyncio.to_thread(shutil.rmtree, session.folder, ignore_errors=True)
+        if (left := ports.sessions.find(token)) is not None:  # also one that could not start
+            await left.stop("the probe is over")
+            await asyncio.to_thread(shutil.rmtree, left.folder, ignore_errors=True)
         await asyncio.to_thread(shutil.rmtree, workspace, ignore_errors=True)
 
 
