@@ -15,7 +15,7 @@ from beadmill.processes import procs
 
 # stdin = held open by us for as long as the box shall stay, stderr = where the code is said. It hears a TERM only behind
 # its command, which may want to clean up.
-SHELL: Final = 't=; trap t=1 TERM; "$@" </dev/null 2>&1; echo "$?" >&2; trap - TERM; [ "$t" ] || read -r _'
+SHELL: Final = 't=; trap t=1 TERM; (exec "$@" </dev/null 2>&1); echo "$?" >&2; trap - TERM; [ "$t" ] || read -r _'
 OWN: Final = 2  # processes of an idle box: its init and the shell
 
 
