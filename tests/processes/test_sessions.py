@@ -183,7 +183,7 @@ async def test_stop_ends_term_ignoring_descendants_in_sessions_of_their_own(worl
 
 
 async def test_stop_kills_a_runner_that_does_not_listen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beadmill.processes.sessions.STOP_PATIENCE", 0.2)
+    monkeypatch.setattr("beadmill.processes.session.STOP_PATIENCE", 0.2)
     session = await world.start("t", world.shell("touch up; sleep 300"))
     await until((world.tree / "up").exists)
     (session.folder / "control").unlink()
@@ -389,7 +389,7 @@ async def test_a_session_that_cannot_be_proven_stopped_names_who_runs(
     await until((world.tree / "up").exists)
     monkeypatch.setattr("beadmill.processes.procs.KILL_GRACE", 0.1)
     monkeypatch.setattr("beadmill.processes.procs.TERM_GRACE", 0.1)
-    monkeypatch.setattr("beadmill.processes.sessions.STOP_PATIENCE", 0.1)
+    monkeypatch.setattr("beadmill.processes.session.STOP_PATIENCE", 0.1)
     monkeypatch.setattr("beadmill.processes.procs.send", lambda *_: None)
     os.kill(read_json(session.folder / "owner.json")["pid"], signal.SIGKILL)
     await session.wait()
