@@ -60,7 +60,7 @@ async def working(ports: Ports, owner: Actor) -> tuple[str, FolderSession]:
 @pytest.fixture
 def nothing_ends(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """What processes in uninterruptible sleep are like: no signal reaches anything. ``undo`` gives way."""
-    for name in ("procs.KILL_GRACE", "procs.TERM_GRACE", "sessions.STOP_PATIENCE"):
+    for name in ("procs.KILL_GRACE", "procs.TERM_GRACE", "session.STOP_PATIENCE"):
         monkeypatch.setattr(f"beadmill.processes.{name}", 0.1)
     monkeypatch.setattr("beadmill.processes.procs.send", lambda *_: None)
     return monkeypatch
