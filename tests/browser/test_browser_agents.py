@@ -56,6 +56,7 @@ async def test_an_install_is_cancelled_and_a_failed_one_says_what_to_do(page: Pa
     await codex.get_by_role("button", name="Cancel the install").click()
     await expect(codex.get_by_text("The install was canceled.")).to_be_visible()
     shop.packages.clear()
+    shop.go.set()
     await codex.get_by_role("button", name="Install").click()
     await expect(codex.get_by_text("The install failed.")).to_be_visible()
     await expect(codex.get_by_text("this registry has no such package")).to_be_visible()

@@ -30,7 +30,7 @@ def package(name: str, files: Mapping[str, str], **more: Any) -> tuple[dict[str,
 
 
 class Registry(ThreadingHTTPServer):
-    """Serves the packages it is given; ``held`` makes a tarball wait until it is set."""
+    """Serves the packages it is given; while ``go`` is not set every request waits: npm keeps what it once had."""
 
     daemon_threads = True
 
@@ -52,15 +52,14 @@ class _Handler(BaseHTTPRequestHandler):
     server: Registry
 
     def do_GET(self) -> None:
+        self.server.asked.set()
+        self.server.go.wait(60)
         name = self.path.strip("/").replace("%2f", "/")
         wanted = name.removesuffix(".tgz")
         if wanted not in self.server.packages:
             self._send(404, b"{}")
         elif name.endswith(".tgz"):
-            packed = self.server.packages[wanted][1]
-            self.server.asked.set()
-            self.server.go.wait(60)
-            self._send(200, packed)
+            self._send(200, self.server.packages[wanted][1])
         else:
             self._send(200, json.dumps(self._described(wanted)).encode())
 
