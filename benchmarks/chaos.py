@@ -148,8 +148,11 @@ async def reference(story: Story, agent: str) -> Reference:
             ends.append(await run.to_the_end())
             seconds = time.monotonic() - began
             points = tuple(p for p in run.reached() if not p.startswith(LEFT_OUT))
+    both = agreed(*ends)
+    rows = sum(counted.total() for counted in both.exact.values())
     say(f"{story.name}: undisturbed in {seconds:.0f} s, {len(points)} crash points")
-    return Reference(agreed(*ends), points, seconds)
+    say(f"{story.name}: {rows} rows and {len(both.measured)} contents and bills are compared")
+    return Reference(both, points, seconds)
 
 
 def _each_call_once(points: Sequence[str]) -> tuple[str, ...]:
@@ -181,7 +184,7 @@ async def at_every_name(stride: int, only: Sequence[str], *, instances: bool) ->
             missed |= set(points) - set(died)
             out["kills"] += len(died)
             out["found"] += [f"{story.name}, run {n + 1}: {what}" for what in found]
-            say(f"{story.name}, run {n + 1} of {stride}: {len(died)} kills, {len(found)} differences")
+            say(f"{story.name}, run {n + 1} of {stride}: {len(died)} kills, {len(found)} differences {found[:3] or ''}")
         out["stories"][story.name] = {"points": len(every), "never reached again": sorted(missed)}
     out["kinds not reached"] = sorted(KINDS - kinds) if len(only) == len(STORIES) else []
     return out
@@ -223,7 +226,9 @@ async def at_random(kills: int, agent: str, victims: Sequence[str], seed: int) -
             found = damage(wanted.end, end, len(run.hit)) if run.hit else differences(wanted.end, end)
         done += run.kills
         out["found"] += [f"run {out['runs']}: {what}" for what in found]
-        say(f"run {out['runs']}: {dict(run.kills)} killed, {len(found)} differences, {done.total()} of {kills}")
+        say(
+            f"run {out['runs']}: {dict(run.kills)} killed, {len(found)} differences, {done.total()} of {kills} {found[:3] or ''}"
+        )
     return {**out, "victims": dict(done), "kills": done.total()}
 
 

@@ -38,6 +38,14 @@ def test_what_two_undisturbed_runs_disagree_on_is_asked_of_nobody() -> None:
     assert dict(same.measured) == {("bill",): "1"}
 
 
+def test_a_kind_of_document_whose_order_is_chance_is_not_compared_even_where_it_agreed() -> None:
+    def made(*shas: str) -> Reckoning:
+        documents = {("artifact bytes", "reply", "visit", n): sha for n, sha in enumerate(shas)}
+        return Reckoning(reckoning().exact, documents, ())
+
+    assert agreed(made("a", "b", "c"), made("a", "c", "b")).measured == {}
+
+
 def test_two_undisturbed_runs_that_did_different_things_are_no_reference() -> None:
     with pytest.raises(AssertionError, match="lost: step"):
         agreed(reckoning("a", "b"), reckoning("a"))

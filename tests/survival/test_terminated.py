@@ -16,7 +16,7 @@ STARTED = "select token from sessions"
 async def at_work(world: DaemonWorld) -> FolderSession:
     await world.start()
     slow.publish(world)
-    await world.prepare(sop="slow")
+    await world.prepare(sop="slow", sandbox="host")  # in a box the file that it waits for would be hidden
     await world.reach(STARTED)
     session = world.sessions().find(world.one(STARTED))
     assert session is not None
