@@ -11,15 +11,18 @@ from pathlib import Path
 
 from beadmill import crashpoints
 from beadmill.errors import NotFound, Stale
-from beadmill.git import refs, trees
+from beadmill.git import commits, refs, trees
 from beadmill.git.run import Repo
 
 LIMIT = 100 * 1024 * 1024  # bytes; a bigger untracked file is named in the undo commit, not kept
 
 
-async def save(repo: Repo, prefix: str, *, why: str, scratch: Path, limit: int | None = None) -> str:
-    """Keeps the working state and answers with its ref; a state that is kept already keeps its ref."""
+async def save(repo: Repo, prefix: str, *, why: str, scratch: Path, limit: int | None = None, key: str = "") -> str:
+    """Keeps the working state and answers with its ref; a state that is kept already keeps its ref. With a ``key`` the
+    first state counts: an act that is done once more has changed the tree already."""
     limit = LIMIT if limit is None else limit
+    if key and (first := await _of_key(repo, prefix, key)):
+        return first
     head = await refs.commit(repo, "HEAD")
     state = await trees.working(repo, scratch, limit=limit)
     parents = [head] if head else []
@@ -27,12 +30,20 @@ async def save(repo: Repo, prefix: str, *, why: str, scratch: Path, limit: int |
         parents.append(await trees.bare_commit(repo, state.index, message="index"))
     known = await _known(repo, prefix)
     for name, (tree, had) in known.items():
-        if tree == state.tree and had == parents:
+        if tree == state.tree and had == parents and not key:
             return name
     left = "".join(f"\nnot kept (over {limit} bytes): {path}" for path in state.left_out)
-    commit = await trees.bare_commit(repo, state.tree, *parents, message=f"{why}{left}")
+    marked = f"\n\n{commits.KEY}: {key}" if key else ""
+    commit = await trees.bare_commit(repo, state.tree, *parents, message=f"{why}{left}{marked}")
     crashpoints.reach("git.undo")
     return await _write(repo, prefix, commit, why=why)
+
+
+async def _of_key(repo: Repo, prefix: str, key: str) -> str:
+    shape = f"--format=%(refname) %(contents:trailers:key={commits.KEY},valueonly,separator=%2C)"
+    done = await repo.git("for-each-ref", shape, prefix)
+    found = (line.partition(" ") for line in done.text.splitlines())
+    return next((name for name, _, keys in found if keys.strip() == key), "")
 
 
 async def _known(repo: Repo, prefix: str) -> dict[str, tuple[str, list[str]]]:

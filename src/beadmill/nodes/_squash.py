@@ -62,7 +62,7 @@ class Squasher:
         key: str = "",
     ) -> Candidate:
         """One commit on the fork point; what the audit left out goes behind an undo ref and out of the tree."""
-        undo = await self.trees.undo(tree, "before integration")
+        undo = await self.trees.undo(tree, "before integration", key=key)
         trailers = {"Beadmill-Key": key}
         commit = await self.trees.squash(tree, branch.fork, paths, message, trailers=trailers)
         await self.ground.clean(tree, commit, inputs, "files that are not part of the candidate")
@@ -82,7 +82,7 @@ class Squasher:
                 kept=candidate.undo_ref,
                 next="close the ticket without a merge, or request more",
             )
-        undo = await self.trees.reset(tree, branch.base_tip, why="onto the moved base")
+        undo = await self.trees.reset(tree, branch.base_tip, why="onto the moved base", key=key)
         await self.trees.restore_paths(tree, merged.tree, paths)
         commit = await self.trees.commit(tree, paths, message, trailers={"Beadmill-Key": key})
         await _inputs.again(tree, inputs)

@@ -75,10 +75,10 @@ class Worktrees:
         index = await repo.git("ls-files", "-z", "--stage")
         return hashlib.sha256(state.tree.encode() + b"\0" + index.out).hexdigest()
 
-    async def undo(self, tree: Tree, why: str) -> str:
-        """Keeps the whole working state; answers with ``refs/beadmill/undo/<KEY>/<n>``. Same state, same ref."""
+    async def undo(self, tree: Tree, why: str, *, key: str = "") -> str:
+        """Keeps the whole working state; answers with ``refs/beadmill/undo/<KEY>/<n>``. Same state or key, same ref."""
         async with acting(tree) as repo:
-            return await undoing.save(repo, tree.undo_prefix, why=why, scratch=tree.scratch)
+            return await undoing.save(repo, tree.undo_prefix, why=why, scratch=tree.scratch, key=key)
 
     async def commit(self, tree: Tree, paths: Sequence[str], message: str, *, trailers: Mapping[str, str]) -> str:
         """Exactly these paths as they are (gone = deleted), by the user, on the tree's branch.
@@ -99,14 +99,14 @@ class Worktrees:
             await commits.settle_index(repo, paths)
             return made or head
 
-    async def reset(self, tree: Tree, to: str, *, why: str) -> str:
+    async def reset(self, tree: Tree, to: str, *, why: str, key: str = "") -> str:
         """Files, index and branch as in ``to``; untracked files go, ignored ones stay.
 
         Answers with the undo ref that has what was there. What no ref can keep (inner repositories, huge files) is
         moved to ``<workspace>/runtime/set-aside/<n>``.
         """
         async with acting(tree) as repo:
-            ref = await undoing.save(repo, tree.undo_prefix, why=why, scratch=tree.scratch)
+            ref = await undoing.save(repo, tree.undo_prefix, why=why, scratch=tree.scratch, key=key)
             await attach_head(repo, tree)
             await show_flags(repo)
             crashpoints.reach("git.reset")
@@ -154,7 +154,8 @@ class Worktrees:
         An undo ref keeps the branch. Idempotent by ``Beadmill-Key``. Raises Conflict when ``onto`` is no ancestor.
         """
         async with acting(tree) as repo:
-            ref = await undoing.save(repo, tree.undo_prefix, why="squash", scratch=tree.scratch)
+            key = trailers.get(commits.KEY, "")
+            ref = await undoing.save(repo, tree.undo_prefix, why="squash", scratch=tree.scratch, key=key)
             await attach_head(repo, tree)
             head = await branch_tip(repo, tree)
             if not await refs.is_ancestor(repo, onto, head):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, cast
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ c = tables.changes
 
 
 def put(tx: Tx, run: str, change: Change, *, forge: str) -> None:
+    """The same once more tells nobody anything."""
     values = {
         "forge": forge,
         "number": change.ref.number,
@@ -29,12 +31,19 @@ def put(tx: Tx, run: str, change: Change, *, forge: str) -> None:
         "state": change.status,
     }
     if not insert_ignore(tx, c, run_id=run, **values):
+        if _is(tx, run, values):
+            return
         tx.run(sa.update(c).where(c.c.run_id == run).values(**values))
     tx.emit(
         Event("change.put", {"number": change.ref.number, "head": change.head, "state": change.status}),
         run=run,
         ticket=moves.ticket_key(tx, run),
     )
+
+
+def _is(tx: Tx, run: str, values: Mapping[str, object]) -> bool:
+    row = tx.run(sa.select(c).where(c.c.run_id == run)).mappings().first()
+    return row is not None and all(row[name] == value for name, value in values.items())
 
 
 def decide(tx: Tx, run: str, decision: Decision) -> Decision:
@@ -56,5 +65,8 @@ def withdraw(tx: Tx, run: str, decision: Decision) -> None:
 
 
 def settle(tx: Tx, run: str, state: str, *, merge_sha: str | None = None) -> None:
-    tx.run(sa.update(c).where(c.c.run_id == run).values(state=state, merge_sha=merge_sha))
+    values = {"state": state, "merge_sha": merge_sha}
+    if _is(tx, run, values):
+        return
+    tx.run(sa.update(c).where(c.c.run_id == run).values(**values))
     tx.emit(Event(f"change.{state}", {"sha": merge_sha or ""}), run=run, ticket=moves.ticket_key(tx, run))

@@ -1,0 +1,46 @@
+"""An act that was killed before it was recorded is done once more: the undo ref it answers with is still the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from beadmill.git import refs
+from beadmill.workspaces.tree import repo_of
+from beadmill.workspaces.worktrees import Tree, Worktrees
+from tests.conftest import Git
+
+
+async def opened(repo: Path, tmp_path: Path) -> tuple[Worktrees, Tree]:
+    trees = Worktrees()
+    return trees, await trees.open(str(repo), str(tmp_path / "workspace"), branch="beadmill/T-1", base="main")
+
+
+async def kept(tree: Tree) -> list[str]:
+    return sorted(await refs.listing(repo_of(tree), tree.undo_prefix))
+
+
+async def test_a_reset_done_twice_with_one_key_answers_with_what_was_there_before_the_first(
+    repo: Path, tmp_path: Path, git: Git
+) -> None:
+    trees, tree = await opened(repo, tmp_path)
+    (Path(tree.path) / "new.txt").write_text("work\n")
+    first = await trees.reset(tree, tree.base_commit, why="try 1 failed", key="run/step#0")
+    again = await trees.reset(tree, tree.base_commit, why="try 1 failed", key="run/step#0")
+    assert (again, await kept(tree)) == (first, [first])
+    assert git(repo, "show", f"{first}:new.txt") == "work"
+
+
+async def test_a_squash_done_twice_makes_one_commit_and_keeps_the_branch_as_it_was_once(
+    repo: Path, tmp_path: Path
+) -> None:
+    trees, tree = await opened(repo, tmp_path)
+    (Path(tree.path) / "new.txt").write_text("work\n")
+    await trees.commit(tree, ["new.txt"], "bead", trailers={"Beadmill-Key": "bead#0"})
+    made = []
+    for _ in range(2):
+        undo = await trees.undo(tree, "before integration", key="run/squash#0")
+        commit = await trees.squash(
+            tree, tree.base_commit, ["new.txt"], "all", trailers={"Beadmill-Key": "run/squash#0"}
+        )
+        made.append((undo, commit))
+    assert (made[0], len(await kept(tree))) == (made[1], 1)
