@@ -220,7 +220,7 @@ async def at_random(kills: int, agent: str, victims: Sequence[str], seed: int) -
             finally:
                 killing.cancel()
                 await asyncio.wait([killing])
-            found = damage(wanted.end, end, run.hit) if run.hit else differences(wanted.end, end)
+            found = damage(wanted.end, end, len(run.hit)) if run.hit else differences(wanted.end, end)
         done += run.kills
         out["found"] += [f"run {out['runs']}: {what}" for what in found]
         say(f"run {out['runs']}: {dict(run.kills)} killed, {len(found)} differences, {done.total()} of {kills}")

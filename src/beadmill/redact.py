@@ -116,9 +116,24 @@ def _strings(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
+_MET: Final[set[str]] = set()
+
+
+def met(text: str) -> None:
+    """An address that this process came across: its password is a secret from now on."""
+    found = _IN_ADDRESS.match(text)
+    if found:
+        _MET.add(found[1])
+
+
+def known() -> tuple[str, ...]:
+    """The secrets of this process now."""
+    return (*secrets_of(os.environ), *sorted(_MET))
+
+
 def ours() -> Redactor:
     """Knows the secrets of this process now."""
-    return Redactor(secrets_of(os.environ))
+    return Redactor(known())
 
 
 class Scrubber:

@@ -126,6 +126,15 @@ def test_the_sign_in_is_lent_to_the_home_of_the_session(tmp_path: Path) -> None:
     assert agent.auth_paths == (real / ".made", real / ".config/made")
 
 
+def test_a_sandbox_shows_the_packages_beside_a_program_of_npm(tmp_path: Path) -> None:
+    folder = tmp_path / "lib/node_modules/@maker/made/bin"
+    folder.mkdir(parents=True)
+    agent = AcpAgent({"name": "made", "path": str(program(folder))})
+    assert agent.read_paths == (tmp_path / "lib/node_modules",)
+    assert AcpAgent({"name": "made", "path": "/bin/sh"}).read_paths == ()
+    assert AcpAgent({"name": "made"}).read_paths == ()
+
+
 # --- model, effort, mode
 
 

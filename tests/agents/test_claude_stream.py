@@ -128,11 +128,11 @@ def test_a_model_without_a_known_price_costs_an_unknown_sum() -> None:
 
 
 def test_after_a_resume_the_conversations_total_is_not_booked_twice() -> None:
-    first = ClaudeStream("t")
-    played("work", first)
-    assert first.totals is not None
-    again, _ = played("work", ClaudeStream("t", before=first.totals))
-    assert again.usage == Usage(0, 0, 0, 0, 0.0, "claude-sonnet-4-5")
+    total = {"inputTokens": 130, "cacheReadInputTokens": 50, "outputTokens": 9, "costUSD": 0.75}
+    run = {"input_tokens": 30, "cache_read_input_tokens": 40, "output_tokens": 4}
+    stream = ClaudeStream("t", before=Totals(100, 10, 5, 0, 0.5))
+    fed(stream, {"type": "result", "result": "x", "usage": run, "modelUsage": {"m": total}})
+    assert stream.end(0, "").usage == Usage(30, 40, 4, 0, 0.25)
 
 
 def test_tokens_written_to_the_cache_are_input_and_models_are_added_up() -> None:
@@ -144,7 +144,8 @@ def test_tokens_written_to_the_cache_are_input_and_models_are_added_up() -> None
 
 
 def test_a_conversation_that_counts_anew_is_booked_whole() -> None:
-    assert Totals(10, 0, 1, 0, 0.1).since(Totals(900, 0, 90, 0, 9.0), "m") == Usage(10, 0, 1, 0, 0.1, "m")
+    alone = Totals(10, 0, 1, 0, 0.1)
+    assert alone.since(Totals(900, 0, 90, 0, 9.0), alone, "m") == Usage(10, 0, 1, 0, 0.1, "m")
 
 
 def test_a_turn_that_is_cut_tells_what_it_has_heard() -> None:
@@ -153,6 +154,7 @@ def test_a_turn_that_is_cut_tells_what_it_has_heard() -> None:
     used = stream.so_far()
     assert used is not None
     assert (used.data["input"], used.data["cached"], 200 <= used.data["output"] <= 220) == (10, 5, True)
+    assert stream.totals == Totals(10, 5, used.data["output"], 0, 0.0)
 
 
 def test_a_turn_with_a_result_has_told_its_usage_already() -> None:

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from beadmill import app
 from beadmill.agents import registry
 from beadmill.agents.codex import CodexAgent, native
 from beadmill.agents.contract import Model
 from beadmill.demo.model.server import ModelServer
 from beadmill.domain.ended import Failed, Replied, SessionRef, Why
-from beadmill.domain.values import Access, Seat
+from beadmill.domain.values import Access, Actor, Seat
 from beadmill.errors import Refused, Unavailable
+from beadmill.operations import agents
 from beadmill.processes.spec import EventKind
+from beadmill.settings import Settings
 from tests.agents.conftest import CODEX
 from tests.processes.session_world import World
 
@@ -158,3 +161,25 @@ def test_an_unknown_agent_lists_the_known_ones() -> None:
     with pytest.raises(Unavailable) as unknown:
         registry.load("nobody", {})
     assert unknown.value.next == f"choose one of: {', '.join(sorted(registry.BUILTIN))}"
+
+
+@pytest.mark.codex
+async def test_a_probing_turn_asks_the_real_codex_and_prices_it(codex: World, tmp_path: Path) -> None:
+    options = dict(codex.adapters["codex"].options)
+    price = {"codex/scripted-large": {"input": 2, "output": 10}}
+    house = app.build(Settings(home=tmp_path / "home", agents={"codex": options}, prices=price))
+    codex.play({"reply": "OK"})
+    took = await agents.turn(house.ports, "codex", actor=Actor("user", "owner", "cli"))
+    house.store.close()
+    assert (took.ok, took.text, took.model, took.cost_source) == (True, "OK", "scripted-large", "override")
+    assert took.cost_usd == pytest.approx(((took.input + took.cached) * 2 + took.output * 10) / 1_000_000)
+
+
+@pytest.mark.codex
+async def test_a_probing_turn_without_a_sign_in_says_how_to_sign_in(codex: World, tmp_path: Path) -> None:
+    options = {**codex.adapters["codex"].options, "env": {}}
+    house = app.build(Settings(home=tmp_path / "home", agents={"codex": options}))
+    took = await agents.turn(house.ports, "codex", actor=Actor("user", "owner", "cli"))
+    house.store.close()
+    assert (took.ok, took.why) == (False, "auth")
+    assert took.next == "sign in: set SCRIPTED_MODEL_KEY where the daemon starts"

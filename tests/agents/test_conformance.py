@@ -110,7 +110,7 @@ async def test_a_resumed_turn_books_only_itself(bench: World) -> None:
 async def test_stop_ends_the_agent_and_its_stubborn_descendants(bench: World) -> None:
     bench.play({"shell": STUBBORN}, {"reply": "never"})
     session = await bench.start("t", bench.task())
-    await until((bench.tree / "up").exists)
+    await until((bench.tree / "up").exists, seconds=60)
     await session.stop("canceled")
     end = session.ended()
     assert isinstance(end, Stopped)

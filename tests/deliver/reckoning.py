@@ -96,8 +96,8 @@ def _files(shown: Shown) -> Rows:
     home = shown.place.home
     found = (path.relative_to(home).as_posix() for path in home.rglob("*"))
     own = re.compile(r"logs/|backups/|beadmill\.db-|daemon\.json|sessions/[^/]+/(control|runner\.log)$")
-    lock = re.compile(r"(?<=/\.locks/)[0-9a-f]+")  # named by the path of the repository
-    return Counter((lock.sub("repository", name),) for name in found if not own.match(name))
+    by_path = re.compile(r"(?<=/\.locks/)[0-9a-f]+|(?<=^trust/own-)[0-9a-f]+|(?<=^trust/common-)[0-9a-f]+")
+    return Counter((by_path.sub("…", name),) for name in found if not own.match(name))
 
 
 def _broken(shown: Shown) -> Iterator[str]:
@@ -186,15 +186,17 @@ def agreed(one: Reckoning, other: Reckoning) -> Reckoning:
     return Reckoning(one.exact, same, ())
 
 
-def damage(reference: Reckoning, seen: Reckoning, hit: set[str]) -> list[str]:
+def damage(reference: Reckoning, seen: Reckoning, hits: int) -> list[str]:
     """What is wrong when sessions were hit: their turns are made good by others, which no reference has. Asked is then
-    that the run ends as it should, and that nothing besides what was hit was done twice."""
+    that the run ends as it should, that no session began twice, and that no more tries failed than were hit."""
     out = list(seen.wrong)
-    for name in ("ticket", "run", "merge", "merged tree", "lease", "wait", "worktrees", "ref"):
-        out += [f"lost: {name} {row}" for row in reference.exact.get(name, Rows()) - seen.exact.get(name, Rows())]
+    for name in ("ticket", "run", "merge", "merged tree", "lease", "wait", "ref"):
+        out += [f"lost: {name} {row}" for row in reference.exact[name] - seen.exact[name]]
     out += [f"repeated: merge {row}" for row in seen.exact["merge"] - reference.exact["merge"]]
     done = Counter(bead for bead, _, state, _ in seen.exact["attempt"] if state == "done")
     out += [f"repeated: {bead} was done {n} times" for bead, n in done.items() if n > 1]
+    failed = [sum(row[2] == "failed" for row in end.exact["attempt"]) for end in (reference, seen)]
+    out += [f"repeated: {failed[1]} tries failed, {failed[0]} do undisturbed"] if failed[1] > failed[0] + hits else []
     twice = [row for row, n in seen.exact["said by a session"].items() if row[1] in ("started", "ended") and n > 1]
     out += [f"repeated: {token} {kind}" for token, kind in twice]
     return out

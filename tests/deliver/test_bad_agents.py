@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from beadmill.artifacts.delivery import BeadEvidence
 from beadmill.store import tables
 from beadmill.store.journal import visits
 from tests.conftest import Git
@@ -182,6 +183,14 @@ async def test_an_hours_limit_parks_spends_nothing_and_can_be_ended_by_a_person(
         await world.until(lambda: world.run_state() == "completed")
     assert (woken, world.tries()) == ("r1/build.1", ["done"])
     assert sum(row.seconds or 0 for row in world.rows(sa.select(s.c.seconds))) < 600
+
+
+async def test_a_file_name_that_is_no_text_is_committed_and_shown(world: BadWorld, git: Git) -> None:
+    world.plays("coding", {"shell": "printf x > \"$(printf 'caf\\351.txt')\""}, *WORK, marker())
+    await world.goes()
+    assert (world.run_state(), world.last(BeadEvidence).paths[0]) == ("completed", r"caf\xe9.txt")
+    assert world.attempts()[0].proof["paths"][0] == r"caf\xe9.txt"
+    assert git(world.repository, "ls-tree", "--name-only", BRANCH).split("\n")[2] == r'"caf\351.txt"'
 
 
 async def test_one_that_loses_its_login_blocks_with_what_to_do_and_goes_on_after_a_retry(world: BadWorld) -> None:

@@ -20,8 +20,11 @@ from beadmill.demo.main import run_demo
 from beadmill.errors import Refused, Unavailable
 
 ROOT = Path(__file__).parents[2]
-CODEX = os.environ.get("BEADMILL_TEST_CODEX", "")
-OPENCODE = os.environ.get("BEADMILL_TEST_OPENCODE", "")
+# Read at import: the clean environment of the tests hides every BEADMILL_ variable.
+CLIS = {
+    name: os.environ.get(f"BEADMILL_TEST_{name.partition('_')[0].upper()}", "")
+    for name in ("codex", "claude_code", "opencode")
+}
 Git = Callable[..., str]
 
 
@@ -100,29 +103,21 @@ class TestScripted:
         assert {**again.result, "wall_seconds": 0} == {**told.result, "wall_seconds": 0}
 
 
-@pytest.mark.codex
-@pytest.mark.deliver
-@pytest.mark.timeout(400)
-def test_the_real_codex_builds_the_same_change(tmp_path: Path) -> None:
-    done = demo(tmp_path / "home", "--agent", "codex", BEADMILL_AGENTS=json.dumps({"codex": {"path": CODEX}}))
-    assert done.code == 0, done.err
-    assert (done.result["change"]["state"], done.result["retries"]) == ("merged", 1)
-
-
-@pytest.mark.opencode
+@pytest.mark.parametrize("cli", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in CLIS])
 @pytest.mark.deliver
 @pytest.mark.timeout(600)
-def test_the_real_opencode_builds_the_same_change(tmp_path: Path) -> None:
-    done = demo(tmp_path / "home", "--agent", "opencode", BEADMILL_AGENTS=json.dumps({"opencode": {"path": OPENCODE}}))
+def test_a_real_cli_builds_the_same_change(tmp_path: Path, cli: str) -> None:
+    done = demo(tmp_path / "home", "--agent", cli, BEADMILL_AGENTS=json.dumps({cli: {"path": CLIS[cli]}}))
     assert done.code == 0, done.err
     assert (done.result["change"]["state"], done.result["retries"]) == ("merged", 1)
 
 
-def test_a_missing_codex_is_said_before_anything_is_made(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("cli", CLIS)
+def test_a_missing_cli_is_said_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cli: str
 ) -> None:
-    monkeypatch.setenv("BEADMILL_AGENTS", json.dumps({"codex": {"path": "/nowhere/codex"}}))
-    assert run_demo(agent="codex", json=True) == 1
+    monkeypatch.setenv("BEADMILL_AGENTS", json.dumps({cli: {"path": "/nowhere/cli"}}))
+    assert run_demo(agent=cli, json=True) == 1
     said = capsys.readouterr()
     assert json.loads(said.out)["error"]["code"] == "AGENT_MISSING"
     assert "beadmill agent list" in said.err
@@ -141,7 +136,7 @@ async def test_a_folder_that_is_not_a_demo_is_never_removed(tmp_path: Path) -> N
 async def test_an_interrupted_demo_goes_on_and_a_new_one_ends_it(tmp_path: Path) -> None:
     place = material.Place(tmp_path / "demo")
     with pytest.raises(asyncio.CancelledError):
-        async with house.opened(place, agent="scripted", keep=False, stay=False, say=lambda _: None):
+        async with house.opened(place, agents=("scripted",), keep=False, stay=False, say=lambda _: None):
             raise asyncio.CancelledError
     assert daemon.find(place.home) is not None
     await house.clear(place)
@@ -151,7 +146,7 @@ async def test_an_interrupted_demo_goes_on_and_a_new_one_ends_it(tmp_path: Path)
 async def test_a_demo_that_fails_stops_its_daemon(tmp_path: Path) -> None:
     place = material.Place(tmp_path / "demo")
     with pytest.raises(Unavailable):
-        async with house.opened(place, agent="scripted", keep=False, stay=False, say=lambda _: None):
+        async with house.opened(place, agents=("scripted",), keep=False, stay=False, say=lambda _: None):
             raise Unavailable("gone")
     assert daemon.find(place.home) is None
 

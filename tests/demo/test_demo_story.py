@@ -135,5 +135,11 @@ def test_the_live_view_shows_nodes_beads_spending_and_lines() -> None:
         screen.say("hello")
         screen.update(seen("coding", bead("in_progress", 2)))
     shown = out.getvalue()
-    wanted = ["… build ×2", "· verify", "…  a  Do a  try 2", "1,200 tokens, 2 unpriced turns, 3 s of agent time", "hello"]
+    wanted = [
+        "… build ×2",
+        "· verify",
+        "…  a  Do a  try 2",
+        "1,200 tokens, 2 unpriced turns, 3 s of agent time",
+        "hello",
+    ]
     assert [text for text in wanted if text not in shown] == []

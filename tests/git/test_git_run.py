@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beadmill.errors import Unavailable
+from beadmill.errors import Refused, Unavailable
 from beadmill.git import locks
 from beadmill.git.run import GitFailed, Repo, discover
 
@@ -61,7 +61,8 @@ async def test_a_rewritten_git_file_changes_nothing(here: Repo, repo: Path, tmp_
 
 
 async def test_git_sees_none_of_our_secrets(here: Repo, repo: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BEADMILL_TOKEN", "OPENAI_API_KEY", "GIT_DIR", "GIT_INDEX_FILE"):
+    secrets = ("BEADMILL_TOKEN", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DATABASE_URL")
+    for name in (*secrets, "GIT_DIR", "GIT_INDEX_FILE"):
         monkeypatch.setenv(name, "canary")
     git_env = (await here.git("-c", "alias.show-env=!env", "show-env")).text
     assert [line for line in git_env.splitlines() if "canary" in line] == []
@@ -142,3 +143,18 @@ async def test_git_holds_the_lock_it_was_started_under(here: Repo, tmp_path: Pat
     assert caught.value.code == "REPOSITORY_BUSY"
     async with locks.locked(lock, within=10.0):
         assert len(locks.inherited()) == 1
+
+
+async def test_a_git_that_others_may_replace_is_refused_not_missing(
+    here: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "open").mkdir()
+    plant(tmp_path / "open" / "git", 'exec /usr/bin/git "$@"')
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv("PATH", str(tmp_path / "open"))
+    with pytest.raises(Refused, match="everybody may write to") as refused:
+        await here.git("status")
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(Unavailable, match="not installed") as missing:
+        await here.git("status")
+    assert (refused.value.code, missing.value.code) == ("GIT_REFUSED", "GIT_MISSING")

@@ -73,6 +73,30 @@ def test_a_limit_parks_until_its_end_says_so_and_goes_on_by_itself(small: Small)
     assert "Approve the plan of work" in rest
 
 
+def test_a_person_need_not_wait_for_the_end_of_a_limit(small: Small) -> None:
+    small.script(first("scan", {"limit": {"seconds": 36_000, "message": "10 h limit"}}))
+    key = small.ticket(*UNTIL_PLAN)
+    with small.cli.begin("ticket", "watch", key, "--until-gate") as watching:
+        assert watching.stdout is not None
+        next(line for line in watching.stdout if "waits until" in line)
+        small.script()
+        assert small.cli("run", "retry", key).code == 0
+        assert watching.wait(60) == 5
+    assert small.asked(key)["node"] == "beads"
+
+
+def test_a_setting_that_could_run_a_program_stops_until_it_is_vouched_for(small: Small) -> None:
+    small.git("config", "core.sshCommand", "/nowhere/evil")
+    told = small.cli("project", "show", "GRUE").out
+    key = small.ticket(*UNTIL_PLAN)
+    gate = small.asked(key)
+    vouched = small.cli("project", "set", "GRUE", "--trust")
+    retried = small.cli("run", "retry", key)
+    assert ("core.sshcommand" in told, gate["detail"]["code"]) == (True, "REPOSITORY_SETTINGS_CHANGED")
+    assert (vouched.code, retried.code, "core.sshcommand" in vouched.out) == (0, 0, False)
+    assert small.asked(key)["node"] == "beads"
+
+
 def test_an_agent_that_is_not_installed_blocks_and_says_how_to_install_it(small: Small) -> None:
     listed = {agent["name"]: agent["state"] for agent in small.cli("agent", "list", "--json").json}
     probed = small.cli("agent", "probe", "codex")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -49,16 +48,19 @@ class Leaky(Small):
 
 
 def coding(small: Leaky) -> dict[str, Any]:
-    steps = list(CODING["steps"][:-1])
+    whole: dict[str, Any] = CODING
+    steps = whole["steps"][:-1]
     look = f"env >> '{small.seen}'; cat '{small.root}/leak.txt'; cat '{small.root}/leak.txt' >&2"
     said = {**STATUS, "interfaces": [f"login with {CANARIES['GITHUB_TOKEN']}"]}
     spoken = {"say": (small.root / "leak.txt").read_text()}
-    return {**CODING, "steps": [{"shell": look}, spoken, *steps, {"reply": tagged("BEAD_STATUS", said)}]}
+    return {**whole, "steps": [{"shell": look}, spoken, *steps, {"reply": tagged("BEAD_STATUS", said)}]}
 
 
-def plan(small: Leaky) -> dict[str, Any]:
+def plan(small: Leaky) -> list[dict[str, Any]]:
     print_all = {"mode": "shell", "script": f"env >> '{small.seen}'; cat '{small.root}/leak.txt'"}
-    return small_world.says("beads_expand", json.dumps({**small_world.EXPANDED, "testCommands": [RUN_TEST, print_all]}))
+    more = {"testCommands": [RUN_TEST, print_all]}
+    draft = small_world.says("beads_draft", {"beads": [{**small_world.BEAD, **more}]})
+    return [draft, small_world.says("beads_expand", {**small_world.EXPANDED, **more})]
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +72,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaky]:
     made.git("config", f"url.{made.origin}.insteadOf", address)
     made.git("remote", "set-url", "origin", address)
     made.leak()
-    made.script(coding(made), plan(made))
+    made.script(coding(made), *plan(made))
     assert made.cli("project", "add", str(made.checkout), "--short", "GRUE").code == 0
     gates = ("interview", "prd", "beads", "setup")
-    off = [part for name in gates for part in ("--set", f"gates.{name}=off")]
+    off = ["--set", "sandbox=host"] + [part for name in gates for part in ("--set", f"gates.{name}=off")]
     told = f"Say goodbye with {CANARIES['OPENAI_API_KEY']}"
     key = made.ticket("--set", "council.interview_questions=0", *off, "--description", told)
     merge = made.asked(key)

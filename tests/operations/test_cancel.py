@@ -48,7 +48,7 @@ def publish(tx: Any) -> None:
 async def working(ports: Ports, owner: Actor) -> tuple[str, FolderSession]:
     """A ticket whose script runs, and its session."""
     await ports.store.write(publish)
-    ticket = await tickets.create(ports, "API", title="Do it", sop="long", actor=owner)
+    ticket = await tickets.create(ports, "API", title="Do it", sop="long", overrides={"sandbox": "host"}, actor=owner)
     await tickets.start(ports, ticket.key, actor=owner)
     await session_world.until(lambda: list(ports.settings.home.glob("workspaces/*/*/tree/up")))
     (token,) = ports.store.read_now(lambda conn: [row[0] for row in conn.execute(sa.select(t.sessions.c.token))])
@@ -60,7 +60,7 @@ async def working(ports: Ports, owner: Actor) -> tuple[str, FolderSession]:
 @pytest.fixture
 def nothing_ends(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """What processes in uninterruptible sleep are like: no signal reaches anything. ``undo`` gives way."""
-    for name in ("procs.KILL_GRACE", "procs.TERM_GRACE", "sessions.STOP_PATIENCE"):
+    for name in ("procs.KILL_GRACE", "procs.TERM_GRACE", "session.STOP_PATIENCE"):
         monkeypatch.setattr(f"beadmill.processes.{name}", 0.1)
     monkeypatch.setattr("beadmill.processes.procs.send", lambda *_: None)
     return monkeypatch

@@ -34,7 +34,7 @@ async def test_a_result_counts_whatever_the_exit_code_says(bad: BadWorld) -> Non
 async def test_an_exit_without_a_result_says_what_stood_on_stderr(bad: BadWorld) -> None:
     end, _ = await bad.turn(STARTED + "echo 'no luck' >&2; exit 7")
     says = "the scripted agent exited with 7 and no result: no luck"
-    assert brief(end) == (Why.NO_RESULT, says, False)
+    assert brief(end) == (Why.NO_RESULT, says, True)
 
 
 async def test_an_error_with_exit_code_0_is_an_error(bad: BadWorld) -> None:
@@ -50,7 +50,7 @@ async def test_an_agent_that_says_nothing_at_all_has_no_result(bad: BadWorld) ->
 
 async def test_an_agent_that_kills_itself_has_no_result(bad: BadWorld) -> None:
     end, _ = await bad.turn(STARTED + "kill -9 $$")
-    assert brief(end) == (Why.NO_RESULT, "the scripted agent exited with -9 and no result: ", False)
+    assert brief(end) == (Why.NO_RESULT, "the scripted agent exited with -9 and no result: ", True)
 
 
 async def test_a_line_that_lacks_what_it_should_have_is_shown_and_the_turn_goes_on(bad: BadWorld) -> None:

@@ -88,7 +88,7 @@ async def test_commands_end_as_they_do_without_a_box(boxed: World) -> None:
 
 
 async def test_a_command_that_takes_too_long_is_ended_with_its_box(boxed: World) -> None:
-    ran = await boxed.run("b", boxed.shell("echo here; sleep 300", budget=0.5))
+    ran = await boxed.run("b", boxed.shell("echo here; exec sleep 300", budget=0.5))
     assert [(r.timed_out, r.output) for r in ran.results] == [(True, "here\n")]
 
 

@@ -14,7 +14,7 @@ from tests.processes.bad_agents import RESULT, STARTED
 from tests.processes.bad_world import BadWorld, brief, ended, runner_of
 
 GIGABYTE = 10**9
-MEMORY = 96 * 2**20  # bytes a runner may ever hold
+MEMORY = 160 * 2**20  # bytes a runner may ever hold: the longest line twice, and itself
 DISK = 2 * 16 * 2**20 + 65 * 2**20  # stdout.log, stderr.log, events.jsonl
 
 
@@ -41,9 +41,9 @@ def size(folder: Path) -> int:
 
 
 FLOODS = {
-    "lines": f"yes '{'a line of output ' * 6}' | head -c {GIGABYTE}; echo; ",
+    "lines": f"yes '{'a line of output ' * 60}' | head -c {GIGABYTE}; echo; ",
     "one line": f"head -c {GIGABYTE} /dev/zero | tr '\\0' x; echo; ",
-    "events": f'yes \'{{"type": "text", "text": "{"words " * 160}"}}\' | head -n {GIGABYTE // 1000}; ',
+    "events": f'yes \'{{"type": "text", "text": "{"words " * 160}"}}\' | head -n {GIGABYTE // 4000}; ',
     "stderr": f"yes 'a line of errors' | head -c {GIGABYTE} >&2; ",
 }
 

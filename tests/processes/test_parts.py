@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 from beadmill.domain.values import Usage
 from beadmill.errors import Refused, Unavailable
 from beadmill.processes import executables
-from beadmill.processes.children import LINE_LIMIT, QUEUE_LIMIT, Lines, Tail
 from beadmill.processes.clock import WorkClock
+from beadmill.processes.environment import allowed
 from beadmill.processes.eventlog import LONGEST, EventLog
+from beadmill.processes.pipes import LINE_LIMIT, QUEUE_LIMIT, Lines, Tail
 from beadmill.processes.spec import EventKind
 from beadmill.redact import Redactor
 
@@ -162,6 +164,19 @@ def test_a_folder_above_counts_too_and_can_be_opted_in(tmp_path: Path) -> None:
     assert executables.why_untrusted(tool) == f"everybody may write to {tool.parent}"
     env = {"BEADMILL_TRUSTED_EXECUTABLE_DIRS": f"relative:{tool.parent}"}
     assert executables.require_trusted(tool, env) == tool
+
+
+def test_a_program_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = program(tmp_path / "tool")
+    os.chown(tool, 4242, -1) if os.getuid() == 0 else monkeypatch.setattr(os, "getuid", lambda: 4242)
+    assert "belongs to another user" in executables.why_untrusted(tool)
+
+
+async def test_a_probe_sees_what_it_is_given_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "BEADMILL_ADMIN_TOKEN", "DATABASE_URL"):
+        monkeypatch.setenv(name, "canary-of-a-secret")
+    _, out, _ = await executables.ask(["/usr/bin/env"], env=allowed(os.environ))
+    assert ("PATH=" in out, "canary-of-a-secret" in out) == (True, False)
 
 
 def test_a_program_is_found_behind_its_links(tmp_path: Path) -> None:

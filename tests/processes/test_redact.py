@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from beadmill import redact
 from beadmill.redact import HOLD, MASK, Redactor, Scrubber, clean, secrets_of
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\nMIIdef\n-----END RSA PRIVATE KEY-----"
@@ -88,3 +89,22 @@ def test_a_tail_has_at_most_its_bytes_and_no_half_character() -> None:
 
 def test_the_environment_of_this_test_hides_nothing_by_chance() -> None:
     assert MASK not in Redactor(secrets_of(os.environ)).text("plain words about a token, a key and a password")
+
+
+def test_secrets_are_known_by_more_names_and_in_addresses() -> None:
+    env = {
+        "AWS_SECRET_ACCESS_KEY": "aaaaaaaa", "DB_PASSWORD_MAIN": "bbbbbbbb", "MYSQL_PWD": "cccccccc",
+        "DATABASE_URL": "postgresql://app:dddddddd@db/app", "PWD": "/home/somebody", "TOKENIZERS_PARALLELISM": "disabled",
+    }  # fmt: skip
+    assert secrets_of(env) == ("aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd")
+
+
+def test_a_secret_is_masked_as_base64_and_as_part_of_an_address() -> None:
+    redactor = Redactor(["pa/ss wo?rd"])
+    assert redactor.text("cGEvc3Mgd28/cmQ= pa%2Fss%20wo%3Frd pa/ss wo?rd") == f"{MASK}= {MASK} {MASK}"
+
+
+def test_the_password_of_an_address_that_was_met_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redact, "_MET", set())
+    redact.met("https://bot:hunter2hunter2@example.org/x.git")
+    assert redact.ours().work("it is hunter2hunter2") == f"it is {MASK}"

@@ -56,10 +56,26 @@ def _fill(conn: sa.Connection) -> None:
     )
     visit = {"id": "r/n.1", "run_id": "r", "node": "n", "n": 1, "state": "done", "activation": 1, "note": ""}
     conn.execute(sa.insert(old.tables["visits"]).values(**visit, made=[], came_from=[], comment="", created=at))
-    same = {"run_id": "r", "visit_id": "r/n.1", "host": "local", "template": "", "subject": "", "ledger": [], "lease": 0}
+    same = {
+        "run_id": "r",
+        "visit_id": "r/n.1",
+        "host": "local",
+        "template": "",
+        "subject": "",
+        "ledger": [],
+        "lease": 0,
+    }
     for token, (kind, seat, ended, tokens, usd) in OLD.items():
         spent = {"input": tokens, "cached": 0, "output": 0, "reasoning": 0, "cost_usd": usd, "seconds": 0}
-        row: dict[str, Any] = {"token": token, "kind": kind, "seat": seat, "started": at, "ended": ended, **same, **spent}
+        row: dict[str, Any] = {
+            "token": token,
+            "kind": kind,
+            "seat": seat,
+            "started": at,
+            "ended": ended,
+            **same,
+            **spent,
+        }
         conn.execute(sa.insert(old.tables["sessions"]).values(row))
 
 

@@ -114,7 +114,7 @@ def test_a_database_of_a_newer_release_is_refused_untouched_with_the_way_back(
     monkeypatch.setattr(migrate, "MIGRATIONS", before[0])
     monkeypatch.setattr(migrate, "HEAD", before[1])
 
-    with pytest.raises(Unavailable, match="schema 9999, which Beadmill .* does not know") as refused:
+    with pytest.raises(Unavailable, match=r"schema 9999, which Beadmill .* does not know") as refused:
         store.migrate(tmp_path / "again")
 
     assert (refused.value.kept, "backups folder" in refused.value.next) == ("the database was not touched", True)

@@ -7,7 +7,9 @@ the release that is to be recorded.
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 import re
 import shutil
 import sqlite3
@@ -18,6 +20,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from tests.deliver.daemon_world import SOURCE
+
 ROOT: Final = Path("/tmp/recorded")
 DATABASE: Final = "home/beadmill.db"
 HOMES: Final = Path(__file__).parent / "homes"
@@ -26,15 +30,31 @@ NOISE: Final = re.compile(r"\.pyc$|\.sample$|/pycache/|/__pycache__|/\.locks/")
 
 
 def pack(archive: Path) -> None:
-    """What lies below ``ROOT``, its daemon stopped."""
+    """What lies below ``ROOT``, its daemon stopped. Paths of the recorder's machine are replaced first."""
+    for path in _texts(ROOT):
+        path.write_text(_anywhere(path.read_text(encoding="utf-8")), encoding="utf-8")
     with closing(sqlite3.connect(ROOT / DATABASE)) as conn:
-        dump = "\n".join(conn.iterdump())
+        dump = _anywhere("\n".join(conn.iterdump()))
+        for sha, data in conn.execute("select sha256, data from blobs").fetchall():
+            clean = _anywhere(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            if clean != data:
+                was, now = (
+                    f"'{sha}',{len(data)},X'{data.hex().upper()}'",
+                    f"'{sha}',{len(clean)},X'{clean.hex().upper()}'",
+                )
+                dump = dump.replace(was, now).replace(sha, hashlib.sha256(clean).hexdigest())
     with tarfile.open(archive, "w:xz") as tar:
         _add(tar, f"{DATABASE}.sql", dump.encode())
         for path in sorted(ROOT.rglob("*")):
             name = path.relative_to(ROOT).as_posix()
             if not (name.startswith((DATABASE, *LEFT_OUT)) or NOISE.search(name) or path.is_socket()):
                 tar.add(path, name, recursive=False, filter=_nobodys)
+
+
+def _anywhere(text: str) -> str:
+    for mine, anybodys in ((str(Path(os.__file__).parent), "/usr/lib/python3"), (str(SOURCE), "/usr/lib/beadmill")):
+        text = text.replace(mine, anybodys)
+    return text
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:

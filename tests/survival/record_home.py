@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sqlite3
 import sys
 from contextlib import closing
@@ -18,7 +17,10 @@ from beadmill.demo.client import RestApi
 from tests.deliver.daemon_world import DaemonWorld, until
 from tests.survival import homes, slow
 
-SOLO: Final = {"council": {"seats": ["scripted/gamma"], "mode": "solo", "interview_questions": 0}, "parallel_tickets": 16}
+SOLO: Final[dict[str, Any]] = {
+    "council": {"seats": ["scripted/gamma"], "mode": "solo", "interview_questions": 0},
+    "parallel_tickets": 16,
+}
 OFF: Final = {"interview": "off", "prd": "off", "beads": "off", "setup": "off"}
 QUIET: Final = {**SOLO, "gates": OFF}
 TICKETS: Final[dict[str, dict[str, Any]]] = {  # the kind of the gate at which each waits → what it overrides
@@ -70,12 +72,11 @@ async def record(name: str) -> None:
     async with world.api() as api:
         await begin(world, api)
     await until(lambda: waiting(world), seconds=900)
-    world.process.send_signal(signal.SIGTERM)
-    world.process.wait()
+    world.terminate()
     for session in world.sessions().all():
         if session.live():
             session._kill_runner()
-            await until(lambda s=session: not s.live())
+            await session.wait()
             await session.stop("recorded")
     with closing(sqlite3.connect(world.place.home / "beadmill.db")) as conn:
         conn.execute("update gates set lapse_at = ? where lapse_at is not null", (LATER,))

@@ -72,9 +72,7 @@ async def test_a_step_that_cannot_be_recorded_waits_and_blocks_nobody(
     store.close()
 
 
-async def test_an_answer_on_a_full_disk_is_refused_with_what_to_do_and_works_later(
-    disk: Disk, tmp_path: Path
-) -> None:
+async def test_an_answer_on_a_full_disk_is_refused_with_what_to_do_and_works_later(disk: Disk, tmp_path: Path) -> None:
     world = await DaemonWorld.make(disk.path / "world")
     await world.start()
     await world.prepare(sop="hello")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from beadmill.processes import room
-from beadmill.processes.children import BoundedFile
 from beadmill.processes.eventlog import EventLog
+from beadmill.processes.pipes import BoundedFile
 from beadmill.processes.spec import EventKind
 from beadmill.redact import Redactor
 

@@ -48,7 +48,8 @@ async def still_at_work(world: DaemonWorld) -> FolderSession:
     assert session is not None
     for name in ("started", "owner.json", "events.jsonl", "lock"):
         (session.folder / name).unlink()
-    await world.sessions().attach(session.token, None, None)  # type: ignore[arg-type] - the spec is there: first wins
+    nothing: Any = None  # the folder has its spec, and the first wins
+    await world.sessions().attach(session.token, nothing, nothing)
     await until(lambda: len(session.running()) > 1)
     return session
 
@@ -61,7 +62,9 @@ async def go_on(world: DaemonWorld, kind: str) -> None:
             view = await api.call("interviews.show", key=run.removesuffix("-r1"))
             said = {q["id"]: {"skipped": True, "skip_reason": "as you like"} for q in view["questions"]}
             etag = view["gate"]["etag"]
-            await api.call("interviews.answer", key=run.removesuffix("-r1"), body={"answers": said}, etag=etag, once=gate)
+            await api.call(
+                "interviews.answer", key=run.removesuffix("-r1"), body={"answers": said}, etag=etag, once=gate
+            )
         else:
             found = next(g for g in (await api.call("gates.listing"))["items"] if g["id"] == gate)
             await api.call("gates.answer", gate=gate, body=ANSWERS[kind], etag=found["etag"], once=gate)
@@ -94,7 +97,9 @@ async def test_a_command_whose_runner_died_with_the_older_daemon_runs_once_more(
     slow.go(old)
     await old.start()
     await until(lambda: old.one("select state from runs where sop = 'slow'") == "completed")
-    tokens = old.rows("select token, json_extract(end, '$.type') from sessions where visit_id like '%/wait.1' order by 1")
+    tokens = old.rows(
+        "select token, json_extract(end, '$.type') from sessions where visit_id like '%/wait.1' order by 1"
+    )
     assert (tokens[0], len(tokens), slow.ran(old)) == ((lost, "Lost"), 2, ["ran"])
 
 

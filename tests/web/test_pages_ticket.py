@@ -7,7 +7,7 @@ import pytest
 from house_for_tests import OWNER, Starter
 from pages_for_tests import HTML, fields, page, text
 
-from beadmill.operations import tickets
+from beadmill.operations import projects, tickets
 from beadmill.operations.ports import Ports
 
 DRAFT: dict[str, Any] = {"title": "One", "description": "", "acceptance": "", "priority": "3", "sop": "write"}
@@ -123,3 +123,14 @@ async def test_a_live_part_that_fails_goes_to_the_place_for_problems(signed_in: 
 async def test_signing_out_ends_the_session(signed_in: httpx2.AsyncClient) -> None:
     assert "Signed out" in (await signed_in.post("/leave")).text
     assert (await signed_in.get("/", headers=HTML)).status_code == 401
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("sandbox", ["host", pytest.param("bubblewrap", marks=pytest.mark.sandbox)])
+async def test_a_ticket_says_which_sandbox_it_has_and_warns_when_there_is_none(
+    signed_in: httpx2.AsyncClient, ports: Ports, started: Starter, sandbox: str
+) -> None:
+    await projects.change(ports, "API", overrides={"sandbox": sandbox}, actor=OWNER)
+    await started()
+    shown = text(await page(signed_in, "/tickets/API-1"))
+    assert (f"Sandbox {sandbox}" in shown, "No sandbox: agents and commands" in shown) == (True, sandbox == "host")

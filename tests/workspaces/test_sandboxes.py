@@ -118,8 +118,7 @@ def test_the_runner_can_load_it_with_the_standard_library_alone(sandbox: str) ->
 
 @pytest.mark.sandbox
 def test_a_sign_in_folder_can_be_written_and_its_neighbours_are_not_there(place: Place) -> None:
-    mine = place.home / ".codex"
-    mine.mkdir()
+    mine = place.home / ".codex"  # made when it is not there: its CLI may never have run
     done = place.shell(f"echo fresh >{mine}/auth.json; ls -A {place.home}", policy=Policy(binds=(mine,)))
     assert (done.out, (mine / "auth.json").read_text()) == (".codex\n", "fresh\n")
 

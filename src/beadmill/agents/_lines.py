@@ -56,7 +56,7 @@ def parse(line: bytes) -> Mapping[str, Json] | None:
 
 def unreadable(line: bytes) -> list[AgentEvent]:
     """A line that nobody could parse is shown, not lost."""
-    text = line.decode("utf-8", "replace").rstrip()
+    text = line[-4 * OUTPUT :].decode("utf-8", "replace").rstrip()
     return [event(EventKind.OUTPUT, stream="stdout", text=text[-OUTPUT:])] if text else []
 
 

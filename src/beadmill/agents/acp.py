@@ -56,6 +56,13 @@ class AcpAgent:
         return tuple(self._home / path for path in self.cli.auth)
 
     @property
+    def read_paths(self) -> tuple[Path, ...]:
+        """The packages around a program that npm installed: a script needs them beside itself."""
+        program = self._program() if self._path else None
+        packages = [place for place in program.parents if place.name == "node_modules"] if program else []
+        return tuple(packages[-1:])
+
+    @property
     def env_names(self) -> tuple[str, ...]:
         """Variables of the daemon that the runner hands on."""
         return self.cli.keys

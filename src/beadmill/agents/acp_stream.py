@@ -28,7 +28,7 @@ _CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, W
 _HTTP = re.compile(r"\bHTTP (\d{3})\b|(?:^|Last error: )([45]\d\d)\b")
 _MORE: Final = (  # words of these CLIs beyond those that all share
     (re.compile(r"context exceeds|too large to compact|maximum context", re.IGNORECASE), Why.CONTEXT),
-    (re.compile(r"stream chunk", re.IGNORECASE), Why.TRANSPORT),
+    (re.compile(r"stream chunk|JSON parsing failed", re.IGNORECASE), Why.TRANSPORT),
 )
 _RETRY = re.compile(r"\bretry", re.IGNORECASE)
 _STOPS: Final[Mapping[str, tuple[Why, str]]] = {

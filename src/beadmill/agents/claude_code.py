@@ -47,6 +47,8 @@ _QUIET: Final[Mapping[str, str]] = {
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # seats of a council share a workspace, and must not hear each other
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     "CLAUDE_CODE_DISABLE_CRON": "1",
+    "BASH_DEFAULT_TIMEOUT_MS": "600000",  # without background work a command that is cut at 2 minutes is lost
+    "BASH_MAX_TIMEOUT_MS": "3600000",
     "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1",  # the repository's CLAUDE.md, without its settings
 }
 
@@ -137,15 +139,15 @@ class ClaudeCodeAgent:
         argv = [str(program), *self._flags(task, resumed, schema)]
         child = await io.spawn(argv, env=self._environment(io), cwd=task.cwd, stdin=task.brief.text.encode())
         try:
-            end = await follow(child, stream, io)
+            return await follow(child, stream, io)
         except asyncio.CancelledError:
             used = stream.so_far()
             if used is not None:
                 await io.emit(used)
             raise
-        if stream.totals is not None:
-            write_json(_totals_file(io, stream.conversation), encode(stream.totals))
-        return end
+        finally:
+            if stream.totals is not None:
+                write_json(_totals_file(io, stream.conversation), encode(stream.totals))
 
     def _flags(self, task: AgentTask, resumed: str, schema: str | None) -> Iterator[str]:
         yield from ("-p", "--output-format", "stream-json", "--verbose")

@@ -104,9 +104,9 @@ def until(message: str, now: datetime) -> datetime | None:
 def _at(found: re.Match[str], now: datetime) -> datetime | None:
     month, day, year, hour, minute, half, zone = found.groups()
     here = now.astimezone(_zone(zone))
-    clock = {"hour": int(hour) % 12 + 12 * (half.lower() == "pm"), "minute": int(minute or 0), "second": 0}
     try:
-        at = here.replace(microsecond=0, **clock)
+        hours = int(hour) % 12 + 12 * (half.lower() == "pm")
+        at = here.replace(hour=hours, minute=int(minute or 0), second=0, microsecond=0)
         if month:
             number = _MONTHS.index(month[:3].lower()) + 1
             at = at.replace(year=int(year or here.year), month=number, day=int(day))

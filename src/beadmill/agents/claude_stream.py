@@ -49,16 +49,33 @@ class Totals:
             cost,
         )
 
-    def since(self, before: Totals, model: str) -> Usage:
-        """This turn alone; a conversation that counts anew counts from zero."""
-        if self.input < before.input or self.output < before.output:
-            before = Totals()
-        cost = None if self.cost is None or before.cost is None else round(max(self.cost - before.cost, 0.0), 9)
+    @classmethod
+    def of_run(cls, usage: Mapping[str, Json]) -> Totals:
+        """``usage``: the main loop of this run alone."""
+        thought = _dict(usage.get("output_tokens_details")).get("thinking_tokens")
+        written = int(usage.get("cache_creation_input_tokens") or 0)
+        return cls(
+            int(usage.get("input_tokens") or 0) + written,
+            int(usage.get("cache_read_input_tokens") or 0),
+            int(usage.get("output_tokens") or 0),
+            int(thought or 0),
+        )
+
+    def __add__(self, more: Usage) -> Totals:
+        """Tokens alone: what a turn that was cut has cost comes with the next one."""
+        parts = self.input + more.input, self.cached + more.cached, self.output + more.output
+        return Totals(*parts, self.reasoning + more.reasoning, self.cost)
+
+    def since(self, before: Totals, run: Totals, model: str) -> Usage:
+        """This turn alone: what came on top, and never less than the run itself says it used."""
+        cost = None
+        if self.cost is not None and before.cost is not None:
+            cost = round(self.cost - before.cost if self.cost >= before.cost else self.cost, 9)
         return Usage(
-            self.input - before.input,
-            max(self.cached - before.cached, 0),
-            self.output - before.output,
-            max(self.reasoning - before.reasoning, 0),
+            max(self.input - before.input, run.input),
+            max(self.cached - before.cached, run.cached),
+            max(self.output - before.output, run.output),
+            max(self.reasoning - before.reasoning, run.reasoning),
             cost,
             model,
         )
@@ -110,7 +127,9 @@ class ClaudeStream:
         or the result has said it."""
         if self._result or not self._heard:
             return None
-        return _used(sum(self._heard.values(), Usage(model=self._model)))
+        used = sum(self._heard.values(), Usage(model=self._model))
+        self.totals = self._before + used
+        return _used(used)
 
     # --- the end
 
@@ -212,7 +231,8 @@ class ClaudeStream:
         models = _dict(data.get("modelUsage"))
         if models:
             self.totals = Totals.read(models)
-            self._usage = self.totals.since(self._before, self._model)
+            run = Totals.of_run(_dict(data.get("usage")))
+            self._usage = self.totals.since(self._before, run, self._model)
             yield _used(self._usage)
 
     def _limits(self, data: Mapping[str, Json]) -> Iterator[AgentEvent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from beadmill.domain.values import Sha
 
+_ODD_BYTE = re.compile("[\udc80-\udcff]")  # how Python carries a byte that is no UTF-8
 KINDS: dict[str, type[Document]] = {}
 
 
@@ -39,9 +41,14 @@ class Document(Record):
             KINDS[cls.kind] = cls
 
     def canonical(self) -> bytes:
-        """The bytes that are hashed: JSON, sorted keys, no spaces, UTF-8, one newline at the end."""
+        """The bytes that are hashed: JSON, sorted keys, no spaces, UTF-8, one newline at the end. A byte of a file name
+        that is no UTF-8 is shown as ``\\xe9``: documents tell of files, git finds them."""
         value = self.model_dump(mode="json")
-        return (json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+        text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")) + "\n"
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            return _ODD_BYTE.sub(lambda byte: f"\\\\x{ord(byte[0]) - 0xDC00:02x}", text).encode("utf-8", "replace")
 
     @property
     def sha256(self) -> Sha:

@@ -158,8 +158,13 @@ def _rotated(path: Path, handle: int) -> bool:
         return False
 
 
+AGENTS = (
+    "scripted, or real CLIs with a scripted model: codex, claude_code, opencode; several, with commas, share the seats."
+)
+
+
 def demo(
-    agent: Annotated[str, typer.Option(help="scripted, or a real CLI with a scripted model: codex, claude_code, opencode.")] = "scripted",
+    agent: Annotated[str, typer.Option(help=AGENTS)] = "scripted",
     answers: Annotated[str, typer.Option(help="auto, or ask: you answer the gates.")] = "auto",
     keep: Annotated[bool, typer.Option("--keep", help="Go on with the demo of the last time.")] = False,
     as_json: AsJson = False,
@@ -169,7 +174,7 @@ def demo(
 
     # The demo lies above the doors: by name, as a plugin would be.
     run_demo, known = by_path("beadmill.demo.main:run_demo"), ("scripted", *by_path("beadmill.demo.clis:CLIS"))
-    if agent not in known or answers not in ("auto", "ask"):
+    if not {*agent.split(",")} <= {*known} or answers not in ("auto", "ask"):
         raise typer.BadParameter(f"--agent is one of {', '.join(known)}; --answers is auto or ask")
     raise typer.Exit(run_demo(agent=agent, answers=answers, json=as_json, keep=keep))
 

@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,30 +46,34 @@ def place() -> material.Place:
 
 
 @asynccontextmanager
-async def opened(where: material.Place, *, agent: str, keep: bool, stay: bool, say: Say) -> AsyncIterator[Opened]:
+async def opened(
+    where: material.Place, *, agents: Sequence[str], keep: bool, stay: bool, say: Say
+) -> AsyncIterator[Opened]:
     """The daemon with the repository and the scenario in place. ``stay``: it goes on afterwards.
 
     It is also left alone when the demo is interrupted, unless its model is in this process. Raises Refused when
     something else lies in the folder, Unavailable when the agent is missing or the daemon does not come up.
     """
-    agents: dict[str, dict[str, Json]] = {"scripted": {"scenario": str(where.scenario)}}
-    cli, home = clis.CLIS.get(agent), where.home / agent
-    if cli is not None:
-        agents[agent] = await clis.options(agent, home)
+    real = [name for name in agents if name in clis.CLIS]
+    options: dict[str, Mapping[str, Json]] = {"scripted": {"scenario": str(where.scenario)}}
+    for name in real:
+        options[name] = await clis.options(name, where.home / name)
     if not keep:
         await clear(where)
-    await _furnish(where, agents)
+    await _furnish(where, options)
     with ExitStack() as stack:
         stack.enter_context(without_settings())
-        if cli is not None:
-            cli.point_at(home, stack.enter_context(ModelServer(where.scenario)))
+        if real:
+            model = stack.enter_context(ModelServer(where.scenario))
+            for name in real:
+                clis.CLIS[name].point_at(where.home / name, model)
         record = await asyncio.to_thread(daemon.ensure, where.home, say=say, port=0)
         api = RestApi.of(record.url, record.token)
-        stop = cli is not None or not stay
+        stop = bool(real) or not stay
         try:
             yield Opened(api, record)
         except asyncio.CancelledError:
-            stop = cli is not None
+            stop = bool(real)
             raise
         finally:
             await api.http.aclose()

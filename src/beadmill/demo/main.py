@@ -7,9 +7,10 @@ import json as jsonlib
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,15 +31,15 @@ LATE = 5.0  # seconds after which we look even if nothing was heard
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    agent: str
+    agents: tuple[str, ...]  # the three seats are dealt out to them in turn
     answers: Answers
     keep: bool
 
 
 def run_demo(*, agent: str = "scripted", answers: Answers = "auto", json: bool = False, keep: bool = False) -> int:
-    """Returns 0 only when the change was merged. Words go to stderr; with ``json`` the result is one line on stdout."""
+    """Returns 0 only when the change was merged. ``agent`` may name several, with commas. Words go to stderr; with ``json`` the result is one line on stdout."""
     try:
-        result = asyncio.run(_demo(Wish(agent, answers, keep)))
+        result = asyncio.run(_demo(Wish(tuple(agent.split(",")), answers, keep)))
     except KeyboardInterrupt:
         print("\nDetached; nothing was canceled. Back to it: beadmill demo --keep", file=sys.stderr)  # noqa: T201
         return 130
@@ -63,9 +64,9 @@ def _tell(error: BeadmillError) -> None:
 async def _demo(wish: Wish) -> dict[str, Any]:
     place, ask = house.place(), wish.answers == "ask"
     with screen() as out:
-        out.say(_introduction(wish.agent))
+        out.say(_introduction(wish.agents))
         out.say(f"Everything of the demo lies in {place.root}")
-        async with house.opened(place, agent=wish.agent, keep=wish.keep, stay=ask, say=out.say) as opened:
+        async with house.opened(place, agents=wish.agents, keep=wish.keep, stay=ask, say=out.say) as opened:
             await _prepared(opened.api, place, wish)
             if ask:
                 out.say(f"The same in the browser, signed in once: {await opened.link()}")
@@ -78,10 +79,12 @@ async def _demo(wish: Wish) -> dict[str, Any]:
     return result
 
 
-def _introduction(agent: str) -> str:
-    if agent not in CLIS:
+def _introduction(agents: Sequence[str]) -> str:
+    real = [CLIS[name].title for name in agents if name in CLIS]
+    if not real:
         return "Beadmill demo. The model is SCRIPTED: its replies ship with Beadmill and no model is asked. All else is real."
-    return f"Beadmill demo with the real {CLIS[agent].title}. Its model is SCRIPTED, on a loopback port; no model is asked."
+    names = f"{', '.join(real[:-1])} and {real[-1]}" if len(real) > 1 else real[0]
+    return f"Beadmill demo with the real {names}. The model is SCRIPTED, on a loopback port; no model is asked."
 
 
 async def _prepared(api: Api, place: material.Place, wish: Wish) -> None:
@@ -89,7 +92,7 @@ async def _prepared(api: Api, place: material.Place, wish: Wish) -> None:
     with suppress(Conflict):  # attached already
         body = {"path": str(place.checkout), "short": material.SHORT, "name": "units (demo)"}
         await api.call("projects.add", body=body, once="demo:project")
-    seats = [f"{wish.agent}/{model}" for model in SEATS]
+    seats = [f"{agent}/{model}" for agent, model in zip(cycle(wish.agents), SEATS, strict=False)]
     new = {"project": material.SHORT, **material.ticket(), "overrides": {"council": {"seats": seats}}}
     await api.call("tickets.create", body=new, once="demo:ticket")
     ticket = await api.call("tickets.show", key=KEY)

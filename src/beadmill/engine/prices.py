@@ -18,8 +18,10 @@ from beadmill.settings import PriceSettings
 
 # Whose models an agent's CLI runs when the model's name does not say it.
 PROVIDERS: Final[Mapping[str, str]] = {
+    "claude_acp": "anthropic",
     "claude_code": "anthropic",
     "codex": "openai",
+    "codex_acp": "openai",
     "gemini": "google",
     "kimi": "moonshotai",
 }

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from beadmill import redact
 from beadmill.errors import Refused
 
 Ask = Callable[[], Awaitable[bytes]]  # ``git config --list --show-scope -z`` of the repository
@@ -89,6 +90,7 @@ def _powers(raw: bytes) -> dict[str, dict[str, tuple[str, ...]]]:
     fields = raw.decode("utf-8", "surrogateescape").split("\0")
     for scope, entry in zip(fields[::2], fields[1::2], strict=False):
         name, _, value = entry.partition("\n")
+        redact.met(value if "://" in value else name.partition(".")[2])
         if scope in _SCOPES and _POWERS.fullmatch(name) and not _HARMLESS.fullmatch(f"{name}={value}"):
             there = found[_SCOPES[scope]]
             there[name] = (*there.get(name, ()), hashlib.sha256(os.fsencode(value)).hexdigest())  # may hold passwords

@@ -66,7 +66,7 @@ class FinalTest:
         runs: tuple[CommandRun, ...] = ()
         for n in range(1, v.settings.build.attempts + 1):
             here = v.at(f"try-{n}")
-            then = await here.step("checkout", _escape.before, tree)
+            then = await here.step("checkout", _escape.before, v, tree)
             told_ = [*material, profile_part(profile), *_notes(notes)]
             watch = _escape.Watch(self.ground.trees, tree, start, then)
             (wrote, why), escape = await watch.over(

@@ -58,7 +58,7 @@ class Ground:
         notes = await self.ledger.notes(v.ref.run, bead.id, bead.sha)
         if v.comment.strip():
             notes = (*notes, f"Why the build was started again: {v.comment.strip()}")
-        then = await _escape.before(tree)
+        then = await _escape.before(v, tree)
         return Start(attempt.start_commit, attempt.n, tuple(notes), then.checkout, then.at)
 
     async def clean(self, tree: Tree, commit: str, inputs: tuple[str, ...], why: str) -> str:
@@ -142,4 +142,5 @@ def _stays(found: FileStatus, inputs: tuple[str, ...]) -> bool:
 
 def proof_of(evidence: BeadEvidence) -> dict[str, Any]:
     """The evidence without command output: what the ledger keeps beside the document."""
-    return evidence.model_dump(mode="json", exclude={"checks": {"__all__": {"output"}}, "red_on_base": {"runs"}})
+    stored = BeadEvidence.parse(evidence.canonical())
+    return stored.model_dump(mode="json", exclude={"checks": {"__all__": {"output"}}, "red_on_base": {"runs"}})

@@ -73,7 +73,7 @@ class Preparer:
                 baseline = await self._baseline(v, tree, plan, start, copied)
                 return _profile(Ready(plan, copied, tried, baseline, notes))
             if n < v.settings.build.attempts:
-                then = await here.step("checkout", _escape.before, tree)
+                then = await here.step("checkout", _escape.before, v, tree)
                 watch = _escape.Watch(self.trees, tree, start, then)
                 better, escape = await watch.over(
                     here, partial(self._repair, here, tree, plan, tried, notes), what="the setup"

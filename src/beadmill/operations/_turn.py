@@ -17,8 +17,7 @@ from beadmill.engine.turns import NEXT
 from beadmill.errors import BeadmillError
 from beadmill.operations import views
 from beadmill.operations.ports import Ports
-from beadmill.processes.contract import Session
-from beadmill.processes.spec import AgentTask, BoxSpec
+from beadmill.processes.spec import AgentTask, BoxSpec, Policy
 from beadmill.store.db import stamp
 
 DEADLINE: Final = timedelta(seconds=90)
@@ -34,20 +33,25 @@ async def take(ports: Ports, agent: Agent, model: str, effort: str) -> views.Tur
     workspace = ports.settings.workspace_root / "probes" / name
     seat = Seat(agent.name, model, effort)
     task = AgentTask(seat, Brief("probe", TEXT), Access.NONE, workspace / "empty", DEADLINE, DEADLINE)
-    session: Session | None = None
+    token = f"probe/{name}"
     try:
         await asyncio.to_thread(_make, workspace)
-        session = await ports.sessions.attach(
-            f"probe/{name}", task, BoxSpec(ports.settings.defaults.sandbox, workspace)
-        )
+        session = await ports.sessions.attach(token, task, await _box(ports, workspace))
         return await _told(ports, agent, seat, await session.wait())
     except BeadmillError as error:
         return _view(agent, model, end=Failed.__name__, why=error.code, message=error.message, next=error.next)
     finally:
-        if session is not None:
-            await session.stop("the probe is over")
-            await asyncio.to_thread(shutil.rmtree, session.folder, ignore_errors=True)
+        if (left := ports.sessions.find(token)) is not None:  # also one that could not start
+            await left.stop("the probe is over")
+            await asyncio.to_thread(shutil.rmtree, left.folder, ignore_errors=True)
         await asyncio.to_thread(shutil.rmtree, workspace, ignore_errors=True)
+
+
+async def _box(ports: Ports, workspace: Path) -> BoxSpec:
+    """As a run would have it. Raises Unavailable when the sandbox that the settings name does not work."""
+    wish = ports.settings.defaults
+    chosen = await ports.choose(wish.sandbox)
+    return BoxSpec(chosen.name, workspace, Policy(readable=tuple(Path(p) for p in wish.readable)))
 
 
 def _make(workspace: Path) -> None:

@@ -15,9 +15,10 @@ from typing import Final
 from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import CommandResult, Ran
 from beadmill.processes import procs
-from beadmill.processes.children import BoundedFile, Pipe, Spawner, Tail, find_program
+from beadmill.processes.children import Spawner, find_program
 from beadmill.processes.environment import allowed
 from beadmill.processes.eventlog import EventLog
+from beadmill.processes.pipes import BoundedFile, Pipe, Tail
 from beadmill.processes.spec import Batch, EventKind
 from beadmill.processes.staying import Stay, staying
 from beadmill.redact import Redactor

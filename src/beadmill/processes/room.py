@@ -19,6 +19,19 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in FULL
 
 
+def code_of(error: BaseException, other: str) -> str:
+    return "DISK_FULL" if is_full(error) else other
+
+
+def write_if_room(file: int, data: bytes) -> None:
+    """For a copy that people may read: on a full disk it has a gap, and the work goes on."""
+    try:
+        os.write(file, data)
+    except OSError as error:
+        if not is_full(error):
+            raise
+
+
 def when_there_is_room(act: Callable[[], T]) -> T:
     """For code without a loop. Raises whatever else ``act`` raises."""
     while True:

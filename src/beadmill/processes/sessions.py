@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from beadmill import crashpoints
+from beadmill import crashpoints, redact
 from beadmill.domain.values import Access, Json
 from beadmill.errors import Conflict, Unavailable
 from beadmill.processes import folder as files
@@ -29,7 +29,6 @@ from beadmill.processes.servers import Servers, is_server
 from beadmill.processes.session import FolderSession, Pause, folder_name, read_all
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec, Service
 from beadmill.processes.wire import encode, encode_work
-from beadmill.redact import secrets_of
 
 SOURCE: Final = Path(__file__).resolve().parents[2]
 START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from beadmill.processes.runner import main; main()"
@@ -219,7 +218,7 @@ def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.P
         )
     finally:
         os.close(log)
-    _tell(process, secrets_of(os.environ))
+    _tell(process, redact.known())
     # The daemon is its parent for as long as both live: somebody has to bury it.
     threading.Thread(target=process.wait, name=f"bury-{process.pid}", daemon=True).start()
     return process

@@ -15,7 +15,7 @@ from beadmill.processes import procs
 
 # stdin = held open by us for as long as the box shall stay, stderr = where the code is said. It hears a TERM only behind
 # its command, which may want to clean up.
-SHELL: Final = 't=; trap t=1 TERM; "$@" </dev/null 2>&1; echo "$?" >&2; trap - TERM; [ "$t" ] || read -r _'
+SHELL: Final = 't=; trap t=1 TERM; (exec "$@" </dev/null 2>&1); echo "$?" >&2; trap - TERM; [ "$t" ] || read -r _'
 OWN: Final = 2  # processes of an idle box: its init and the shell
 
 
@@ -60,7 +60,7 @@ class Stay:
     def _tell(self, lines: list[bytes], last: bytes) -> None:
         code = int(lines.pop()) if lines and lines[-1].isdigit() else None
         rest = b"\n".join((*lines, last)).strip()
-        if rest:
+        if rest and code is None:  # beside a code it is the shell's word for a signal
             self._output(rest + b"\n")
         if code is not None and not self.code.done():
             self.code.set_result(code)

@@ -29,7 +29,11 @@ PASSING = {
     "FULL": ("DISK_FULL", "its disk is full", "make room there; work goes on by itself"),
     "BUSY": ("DATABASE_BUSY", "another process keeps it locked", "end what has it open (a shell of sqlite3, a backup)"),
     "READONLY": ("HOME_READ_ONLY", "it cannot be written", "make its folder writable"),
-    "CANTOPEN": ("HOME_READ_ONLY", "it cannot be opened for writing", "make its folder writable, and its disk not full"),
+    "CANTOPEN": (
+        "HOME_READ_ONLY",
+        "it cannot be opened for writing",
+        "make its folder writable, and its disk not full",
+    ),
     "IOERR": ("DISK_FAILS", "the disk does not answer as it should", "look at the disk, and whether it is full"),
 }
 

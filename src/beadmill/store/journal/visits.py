@@ -211,7 +211,8 @@ def wake_now(tx: Tx, run: str, *, actor: Actor) -> list[str]:
         .where(v.c.run_id == run, v.c.state == VisitState.PARKED, w.c.kind == "time", w.c.key.contains("/limit-"))
     )
     woken: list[str] = []
-    for visit, key in tx.run(held).all():
+    for row in tx.run(held).all():
+        visit, key = str(row.visit_id), str(row.key)
         moves.forget(tx, visit, key)
         if moves.make_ready(tx, visit):
             woken.append(visit)
