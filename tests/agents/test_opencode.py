@@ -248,7 +248,7 @@ async def test_plugins_of_the_repository_keep_opencode_from_starting_a_turn(
     plugin.write_text("export default {}\n")
     end = await opencode.run("t", opencode.task())
     assert isinstance(end, Failed)
-    assert str(plugin) in end.message
+    assert f"opencode is not started: it would run {plugin}" in end.message
     assert opencode_shared.model.seen == []
 
 
