@@ -98,7 +98,7 @@ async def fresh(story: Story, agent: str, points: Sequence[str] = ()) -> AsyncIt
     os.environ |= {"BEADMILL_HOME": str(root), "BEADMILL_TESTING": "1", "PYTHONPATH": str(ROOT / "src")}
     place = house.place()
     try:
-        async with house.opened(place, agent=agent, keep=False, stay=True, say=lambda _: None):  # type: ignore[arg-type]
+        async with house.opened(place, agents=agent.split(","), keep=False, stay=True, say=lambda _: None):
             await asyncio.to_thread(daemon.stop, place.home, say=lambda _: None)
             _write_scenario(place, story)
             (place.root / "tmp").mkdir()
@@ -165,8 +165,9 @@ def _each_call_once(points: Sequence[str]) -> tuple[str, ...]:
 
 
 # --- at every name ------------------------------------------------------------------------------------------------
-async def at_every_name(stride: int, only: Sequence[str], *, instances: bool) -> dict[str, Any]:
-    """``stride`` runs of each story: run n dies at every stride-th name, so what lies between two kills varies."""
+async def at_every_name(stride: int, only: Sequence[str], *, instances: bool, most: int | None) -> dict[str, Any]:
+    """``stride`` runs of each story: run n dies at every stride-th name, so what lies between two kills varies.
+    ``most`` cuts the names of a story short."""
     kinds: set[str] = set()
     out: dict[str, Any] = {"mode": "every name", "stories": {}, "kills": 0, "found": []}
     for story in (STORIES[name] for name in only):
@@ -174,6 +175,7 @@ async def at_every_name(stride: int, only: Sequence[str], *, instances: bool) ->
         kinds |= {_node(point) for point in wanted.points}
         missed: set[str] = set()
         every = wanted.points if instances else _each_call_once(wanted.points)
+        every = every[:most]
         say(f"{story.name}: {len(every)} of them in {stride} runs")
         for n in range(min(stride, len(every))):
             points = every[n::stride]
@@ -264,19 +266,20 @@ def _kill_of_session(run: Run, rng: random.Random, victim: str) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=0, help="random kills; 0 = at every name")
-    parser.add_argument("--agent", default="scripted")
+    parser.add_argument("--agent", default="scripted", help="as of beadmill demo: several with commas take turns")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--victims", default="daemon", help="of daemon, runner, agent")
     parser.add_argument("--stride", type=int, default=4, help="runs over which the names of a story are spread")
     parser.add_argument("--stories", default=",".join(STORIES), help="of " + ", ".join(STORIES))
     parser.add_argument("--instances", action="store_true", help="each seat, bead and try by itself, not one of a kind")
+    parser.add_argument("--most", type=int, help="no more names of each story than this, for a short look")
     parser.add_argument("--out", type=Path)
     wish = parser.parse_args()
     began = time.monotonic()
     work = (
         at_random(wish.kills, wish.agent, wish.victims.split(","), wish.seed)
         if wish.kills
-        else at_every_name(wish.stride, wish.stories.split(","), instances=wish.instances)
+        else at_every_name(wish.stride, wish.stories.split(","), instances=wish.instances, most=wish.most)
     )
     result = asyncio.run(work)
     result |= {kind: [f for f in result["found"] if f": {kind}" in f] for kind in ("repeated", "lost", "orphaned")}

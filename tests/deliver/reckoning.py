@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from beadmill.agents import registry
 from beadmill.processes import folder as files
 from beadmill.processes import procs
 from tests.deliver.shown import Shown
@@ -92,12 +93,14 @@ def _refs(shown: Shown) -> Rows:
 
 
 def _files(shown: Shown) -> Rows:
-    """Everything in the home but logs and SQLite's own; below sessions too, so a half-written file shows."""
+    """Everything in the home but logs, SQLite's own and what CLIs keep in theirs; below sessions too, so a half-written
+    file shows."""
     home = shown.place.home
+    theirs = tuple(f"{name}/" for name in registry.paths())
     found = (path.relative_to(home).as_posix() for path in home.rglob("*"))
     own = re.compile(r"logs/|backups/|beadmill\.db-|daemon\.json|sessions/[^/]+/(control|runner\.log)$")
     by_path = re.compile(r"(?<=/\.locks/)[0-9a-f]+|(?<=^trust/own-)[0-9a-f]+|(?<=^trust/common-)[0-9a-f]+")
-    return Counter((by_path.sub("…", name),) for name in found if not own.match(name))
+    return Counter((by_path.sub("…", name),) for name in found if not (own.match(name) or name.startswith(theirs)))
 
 
 def _broken(shown: Shown) -> Iterator[str]:

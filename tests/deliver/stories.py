@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any, Final
 
 Gate = Mapping[str, Any]
@@ -22,7 +23,8 @@ class Story:
     first: tuple[Mapping[str, Any], ...] = ()
 
     def settings(self, agent: str) -> dict[str, Any]:
-        seats = [f"{agent}/{model}" for model in SEATS[-self.seats :]]  # alone, gamma's drafts carry the whole demo
+        agents = cycle(agent.split(","))
+        seats = [f"{next(agents)}/{model}" for model in SEATS[-self.seats :]]  # gamma alone carries the whole demo
         mode = {} if self.seats > 1 else {"mode": "solo", "interview_questions": 0}
         return {**self.overrides, "council": {"seats": seats, **mode}}
 
