@@ -59,3 +59,10 @@ def repo(tmp_path: Path, git: Git) -> Path:
     git(path, "remote", "add", "origin", str(origin))
     git(path, "push", "-qu", "origin", "main")
     return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that drives OpenCode runs on one worker: its servers take seconds to boot and are shared."""
+    for item in items:
+        if item.get_closest_marker("opencode") is not None and item.get_closest_marker("deliver") is None:
+            item.add_marker(pytest.mark.xdist_group("opencode"))

@@ -29,6 +29,21 @@ def test_a_setting_that_is_gone_since_a_run_froze_it_does_not_stop_the_run() -> 
     assert thawed == RunSettings().overlaid({"build": {"attempts": 2}})
 
 
+@pytest.mark.parametrize(
+    ("text", "seat"),
+    [
+        ("codex", ("codex", "", "")),
+        ("codex/gpt-5", ("codex", "gpt-5", "")),
+        ("codex/gpt-5/high", ("codex", "gpt-5", "high")),
+        ("opencode/anthropic/claude-sonnet-4-5", ("opencode", "anthropic/claude-sonnet-4-5", "")),
+        ("opencode/openrouter/z-ai/glm-5/low", ("opencode", "openrouter/z-ai/glm-5", "low")),
+    ],
+)
+def test_a_last_part_that_is_no_effort_belongs_to_the_models_name(text: str, seat: tuple[str, str, str]) -> None:
+    (made,) = RunSettings().overlaid({"council": {"seats": [text]}}).council.seats
+    assert (made.agent, made.model, made.effort) == seat
+
+
 def test_a_seat_is_written_as_agent_model_and_effort() -> None:
     assert RunSettings().overlaid({"council": {"seats": ["codex/gpt-5/high"]}}).council.seats == (
         SeatConfig(agent="codex", model="gpt-5", effort="high"),

@@ -233,3 +233,13 @@ async def test_detect_tells_the_binary_behind_npm_and_its_version(copilot: World
     assert found is not None
     assert (found.path.read_bytes()[:4], found.version.count("."), found.note) == (b"\x7fELF", 2, "")
     assert found.signed_in
+
+
+@pytest.mark.acp
+async def test_a_repository_with_plugins_is_not_opened_until_a_person_trusts_it(opencode_acp: World) -> None:
+    plugin = opencode_acp.tree / ".opencode" / "plugin" / "evil.js"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("export const Evil = async () => ({})\n")
+    end = await opencode_acp.run("t", opencode_acp.task())
+    assert isinstance(end, Failed)
+    assert f"opencode_acp is not started: it would run {plugin}" in end.message

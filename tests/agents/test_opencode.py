@@ -14,11 +14,11 @@ from beadmill.agents import registry
 from beadmill.agents.contract import Model
 from beadmill.agents.opencode import OpenCodeAgent
 from beadmill.agents.opencode_home import code_of_project, read_jsonc
-from beadmill.domain.ended import Asked, Failed, Lost, Replied, SessionRef, Why
+from beadmill.domain.ended import Asked, Failed, Lost, Replied, SessionRef, Stopped, Why
 from beadmill.domain.values import Access, Json, Seat
 from beadmill.processes.folder import read_json
 from beadmill.processes.session import FolderSession
-from beadmill.processes.spec import EventKind
+from beadmill.processes.spec import BoxSpec, EventKind
 from tests.agents.bench_opencode import Shared
 from tests.processes.session_world import World, until
 
@@ -198,6 +198,25 @@ async def test_a_server_killed_in_the_middle_fails_the_turn_and_its_conversation
     assert (went_on.text, went_on.session.conversation) == ("back again", end.session.conversation)
 
 
+@pytest.mark.opencode
+@pytest.mark.sandbox
+async def test_in_a_box_opencode_works_sees_no_home_and_is_stopped_with_its_tools(
+    opencode: World, opencode_shared: Shared
+) -> None:
+    opencode.box = BoxSpec("bubblewrap", opencode.workspace)
+    seen = await output(opencode, f"echo made > a.txt; ls {Path.home()} {opencode_shared.config} 2>&1; true")
+    assert ((opencode.tree / "a.txt").read_text(), seen.count("opencode.json"), "cannot access" in seen) == (
+        "made\n",
+        1,  # its own configuration
+        True,
+    )
+    opencode.play({"shell": "touch up; sleep 300; sleep 300"}, {"reply": "never"})
+    session = await opencode.start("t2", opencode.task())
+    await until((opencode.tree / "up").exists)
+    await session.stop("canceled")
+    assert (session.running(), isinstance(session.ended(), Stopped)) == (set(), True)
+
+
 # --- a hostile repository
 
 
@@ -229,7 +248,7 @@ async def test_plugins_of_the_repository_keep_opencode_from_starting_a_turn(
     plugin.write_text("export default {}\n")
     end = await opencode.run("t", opencode.task())
     assert isinstance(end, Failed)
-    assert str(plugin) in end.message
+    assert f"opencode is not started: it would run {plugin}" in end.message
     assert opencode_shared.model.seen == []
 
 

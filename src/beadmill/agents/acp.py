@@ -18,6 +18,7 @@ from beadmill.agents._lines import event
 from beadmill.agents.acp_cli import describe
 from beadmill.agents.acp_stream import AcpStream, Broken
 from beadmill.agents.contract import Capabilities, Child, Installed, Model, Say, SessionIO, quiet
+from beadmill.agents.opencode_home import require_no_code
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Access, Json
 from beadmill.errors import Unavailable
@@ -133,6 +134,8 @@ class AcpAgent:
                 f"{self.name} is not installed: {self._path!r} was not found", code="AGENT_MISSING", next=hint
             )
         executables.require_trusted(program, os.environ)
+        if self.cli.runs_plugins and not self.cli.trust_project:
+            require_no_code(task.cwd, agent=self.name)
         self._lend_sign_in(io.workspace / "home")
         conversation = task.resume.conversation if task.resume is not None else ""
         stream = AcpStream(self.cli, io.token, spent=_spent(io, conversation), model=task.seat.model)

@@ -44,6 +44,8 @@ class Cli:
     error: str = ""  # regex over a message: the provider failed with group 1
     noise: str = ""  # regex over a message: not the model's words; group 1 is shown as a warning
     trailer: str = ""  # regex behind a command's output; group 1 is its exit code
+    runs_plugins: bool = False  # of the repository, as OpenCode does, whatever its switches say
+    trust_project: bool = False  # and a person trusts them
     verified: str = ""  # the version that the tests drive; empty = none
 
 

@@ -142,14 +142,14 @@ def code_of_project(folder: Path) -> Path | None:
     return None
 
 
-def require_no_code(folder: Path) -> None:
+def require_no_code(folder: Path, *, agent: str = "opencode") -> None:
     """Raises Unavailable."""
     found = code_of_project(folder)
     if found is not None:
         raise Unavailable(
-            f"OpenCode is not started: it would run {found}, which belongs to the repository",
+            f"{agent} is not started: it would run {found}, which belongs to the repository",
             code="AGENT_PROJECT_CODE",
-            next="read it; when you trust it, set trust_project = true for the agent opencode",
+            next=f"read it; when you trust it, set trust_project = true for the agent {agent}",
         )
 
 

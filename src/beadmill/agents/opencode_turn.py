@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -298,10 +298,10 @@ class Turn:
             now = Totals.read(await self._server.ask("GET", f"/session/{conversation}"))
         except (Gone, Slow, Odd):
             return Usage()
-        used = now.since(self._before)
+        used = replace(now.since(self._before), model=self.model)
         cost = {} if used.cost_usd is None else {"cost_usd": used.cost_usd}
         tokens = {"input": used.input, "cached": used.cached, "output": used.output, "reasoning": used.reasoning}
-        await self.io.emit(event(EventKind.USAGE, **tokens, **cost))
+        await self.io.emit(event(EventKind.USAGE, **tokens, **cost, model=self.model))
         return used
 
     # --- a server that is gone

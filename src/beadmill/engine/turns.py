@@ -1,49 +1,29 @@
-"""Calls that wait: agent turns, command batches, gates, times. Each ends the activation with Parked until it happened."""
+"""Calls that end an activation with Parked until they happened: agent turns and command batches."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
 
-from beadmill import redact
 from beadmill.domain.ended import Asked, Ended, Failed, Lapsed, Limited, Lost, Ran, Replied, SessionRef, Stopped, Why
-from beadmill.domain.machine import Phase
-from beadmill.domain.values import (
-    Access,
-    Brief,
-    Event,
-    GateAnswer,
-    GateKind,
-    GateRequest,
-)
+from beadmill.domain.values import Access, Brief, Event, GateKind, GateRequest
 from beadmill.engine.activation import Activation, prefixes
-from beadmill.errors import Parked, Superseded, TurnFailed
-from beadmill.processes.spec import AgentTask, Batch, BoxSpec, EventKind, Policy
-from beadmill.processes.wire import decode_end, encode, encode_end
-from beadmill.store.db import Tx, stamp
-from beadmill.store.journal import budgets, gates, moves, sessions
-from beadmill.store.journal.moves import Wait
-from beadmill.store.journal.sessions import Opening
-from beadmill.store.journal.visits import set_phase
+from beadmill.engine.asking import ask, sleep
+from beadmill.engine.attending import attend
+from beadmill.errors import TurnFailed
+from beadmill.processes.spec import AgentTask, Batch
+from beadmill.processes.wire import decode_end, encode_end
 
-W = TypeVar("W", AgentTask, Batch)
 LOST_RETRIES = 2  # a lost session that could not have dirtied anything starts again by itself this often
 DIRTY = (Access.WRITE, Access.ONLINE)  # a session that was cut off may have left a tree half changed
 MOST_STOPS = 10  # of one call; an adapter that always says "stopped" must not go round for ever
-MOST_TOOLS = 10_000  # calls of one scope that are looked at
 MOST_ASKED = 20  # questions of one call, each of which a person or the countdown answers
 MOST_LIMITS = 50  # pauses of one call
 LONGEST = timedelta(days=7)  # of one pause
 LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of time
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
-
-
-def parked(*waits: Wait) -> Parked:
-    return Parked(frozenset(waits))
 
 
 # --- agent --------------------------------------------------------------------------------------------------------
@@ -69,7 +49,7 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
     while True:
         turn += 1
         make = _task(act, factory, resume, brief, worked)
-        end = await _session(act, f"{act.key(name)}/{turn}", make, name=name)
+        end = await attend(act, f"{act.key(name)}/{turn}", make, name=name)
         if isinstance(end, Asked):
             asked += 1
             if asked > MOST_ASKED:
@@ -247,153 +227,10 @@ async def _batches(act: Activation, name: str, factory: Callable[[], Batch]) -> 
     """Commands that were lost, or stopped by us, run once more."""
     lost = stops = 0
     while True:
-        end = await _session(act, f"{act.key(name)}/{lost + stops + 1}", factory, name=name)
+        end = await attend(act, f"{act.key(name)}/{lost + stops + 1}", factory, name=name)
         if isinstance(end, Lost) and lost < LOST_RETRIES:
             lost += 1
         elif (isinstance(end, Stopped) or (isinstance(end, Ran) and end.stopped)) and stops < MOST_STOPS:
             stops += 1
         else:
             return end
-
-
-# --- one session ---------------------------------------------------------------------------------------------------
-async def _session(act: Activation, token: str, factory: Callable[[], W], *, name: str) -> Ended | Ran | Lost:
-    """Its end when it was booked; otherwise it is (re-)attached and the activation parks on it."""
-    row = act.memo.sessions.get(token)
-    if row is not None and row["ended"] is not None:
-        return decode_end(row["end"])
-    act.entered.add(token)
-    wait = Wait("session", token)
-    there = act.sessions.find(token) if row is not None else None
-    if there is not None and (there.live() or there.ended()):
-        raise parked(wait)  # it runs, or waits to be booked
-    if row is not None and there is None:
-        await act.sessions.sweep_gone(token)  # never started, or its folder was deleted: two must not share a tree
-    work = _scrubbed(factory())
-    if row is None:
-        if isinstance(work, AgentTask):
-            await _within_budget(act)
-        phase = act.pending
-        busy = await act.write(
-            lambda tx: sessions.open_session(tx, act.visit, act.owner, _opening(act, token, work), phase=phase)
-        )
-        act.written(phase)
-        if busy is not None:
-            raise parked(busy)
-        act.passed(f"{name}:opened")
-    await act.sessions.attach(token, work, _box(act, work))
-    act.passed(f"{name}:attached")
-    raise parked(wait)
-
-
-def _box(act: Activation, work: AgentTask | Batch) -> BoxSpec:
-    """The network policy is for commands: an agent without its model could not say a word."""
-    settings = act.settings
-    network = settings.network if isinstance(work, Batch) else "on"
-    policy = Policy(network=network, readable=tuple(Path(p) for p in settings.readable))
-    return BoxSpec(settings.sandbox, Path(act.work.workspace), policy)
-
-
-async def tools(act: Activation, scope: str) -> list[str]:
-    """See engine.port.Visit."""
-    found: list[str] = []
-    begin = f"{act.visit}/{scope}/" if scope else f"{act.visit}/"
-    for token in act.memo.sessions:
-        name, _, rest = token.removeprefix(f"{act.visit}/").rpartition("#")
-        there = act.sessions.find(token)
-        if not token.startswith(begin) or rest.split("/")[0] != str(act.round_of(name)) or there is None:
-            continue
-        if there.ended() is None:
-            continue
-        async for _, event in there.events():
-            if event.kind is EventKind.TOOL and len(found) < MOST_TOOLS:
-                found.append(json.dumps(event.data, ensure_ascii=False, default=str))
-    return found
-
-
-def _scrubbed(work: W) -> W:
-    """No secret of ours reaches an agent, a session folder or the books by way of a brief."""
-    if isinstance(work, Batch):
-        return work
-    return replace(work, brief=replace(work.brief, text=redact.ours().work(work.brief.text)))
-
-
-def _opening(act: Activation, token: str, work: AgentTask | Batch) -> Opening:
-    if isinstance(work, Batch):
-        return Opening(token, "batch", act.host, subject="; ".join(str(s) for s in work.specs)[:200])
-    brief = work.brief
-    return Opening(
-        token,
-        "agent",
-        act.host,
-        str(work.seat),
-        work.seat.agent,
-        work.seat.model,
-        brief.template,
-        brief.subject,
-        [encode(p) for p in brief.ledger],
-        brief.text,
-        act.work.project,
-        act.settings.agent_slots,
-    )
-
-
-async def _within_budget(act: Activation) -> None:
-    """Parks on a budget gate when the run has spent what it may; the answer carries the new limits. All calls of the
-    visit wait at one gate."""
-    limits = act.settings.budget
-    if limits.usd is None and limits.tokens is None and limits.minutes is None:
-        return
-    now = await act.store.read(lambda conn: budgets.spending(conn, act.ref.run))
-    if now.spent.state == "over":
-        await ask(act, f"budget-{now.times}", _budget_gate(now))
-
-
-def _budget_gate(now: budgets.Spending) -> GateRequest:
-    number = {"type": "number", "exclusiveMinimum": 0}
-    return GateRequest(
-        GateKind.BUDGET,
-        "The budget is used up",
-        ("raise",),
-        form={
-            "type": "object",
-            "properties": {"usd": number, "tokens": number, "minutes": number},
-            "additionalProperties": False,
-        },
-        detail={
-            "limits": now.limits.model_dump(),
-            "spent": {"usd": now.usd, "tokens": now.tokens, "minutes": round(now.minutes, 1)},
-            "unpriced": now.unpriced,
-        },
-    )
-
-
-# --- gates and times -----------------------------------------------------------------------------------------------
-async def ask(act: Activation, name: str, request: GateRequest) -> GateAnswer:
-    gate = act.key(name)
-    if (row := act.memo.decisions.get(gate)) is not None:
-        return gates.to_answer(row)
-    phase = act.pending
-    answer = await act.write(lambda tx: _open(tx, act, gate, request, phase))
-    act.written(phase)
-    act.passed(name)
-    if answer is None:
-        raise parked(Wait("gate", gate))
-    return answer
-
-
-def _open(tx: Tx, act: Activation, gate: str, request: GateRequest, phase: Phase | None) -> GateAnswer | None:
-    if not moves.owned(tx, act.visit, act.owner):
-        raise Superseded(act.visit)
-    set_phase(tx, act.visit, phase)
-    gates.open_gate(tx, gate, act.visit, request)
-    return gates.decision(tx.conn, gate)
-
-
-async def sleep(act: Activation, name: str, until: datetime) -> None:
-    """The first recorded ``until`` wins."""
-    row = act.known(name)
-    if row is None:
-        row = await act.record(name, "sleep", stamp(until))
-    if row.result > stamp(act.store.clock()):
-        raise parked(Wait("time", name, row.result))

@@ -12,7 +12,7 @@ from beadmill.domain.bead import Attempt
 from beadmill.domain.ended import Ran, Replied
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import Actor, ArtifactRef, Event, GateAnswer, GateRequest, Seat, VisitRef
-from beadmill.engine import codec, parallel, turns
+from beadmill.engine import asking, attending, codec, parallel, turns
 from beadmill.engine.activation import Activation
 from beadmill.engine.port import Visit, Work
 from beadmill.errors import Blocked, Superseded
@@ -92,10 +92,10 @@ class NamedVisit:
         return await turns.command(self._act, self._name(name), batch, forget=self.scope)
 
     async def ask(self, name: str, gate: GateRequest) -> GateAnswer:
-        return await turns.ask(self._act, self._name(name), gate)
+        return await asking.ask(self._act, self._name(name), gate)
 
     async def sleep(self, name: str, until: datetime) -> None:
-        await turns.sleep(self._act, self._name(name), until)
+        await asking.sleep(self._act, self._name(name), until)
 
     async def map(
         self, items: Sequence[I], work: Callable[[Visit, I], Awaitable[T]], *, key: Callable[[I], str], limit: int = 0
@@ -164,7 +164,7 @@ class NamedVisit:
         return await self._act.store.read(lambda conn: attempts.listed(conn, self.ref.run))
 
     async def tools(self) -> Sequence[str]:
-        return await turns.tools(self._act, self._scope)
+        return await attending.tools(self._act, self._scope)
 
     async def put(self, doc: Document, *, by: Seat | Actor, parent: ArtifactRef | None = None) -> ArtifactRef:
         author = f"seat:{by}" if isinstance(by, Seat) else str(by)
