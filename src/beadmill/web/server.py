@@ -76,6 +76,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen()  # two may bind one port with REUSEADDR, and only then does one of them hear that it is taken
     except OSError:
         made.close()
         raise
