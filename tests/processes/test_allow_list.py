@@ -19,7 +19,8 @@ pytestmark = pytest.mark.sandbox
 CONNECT = """
 import http.client, sys
 way = http.client.HTTPConnection("127.0.0.1", 47420)
-way.set_tunnel(*sys.argv[1].split(":"))
+host, port = sys.argv[1].split(":")
+way.set_tunnel(host, int(port))
 way.request("GET", "/tunnel")
 print(way.getresponse().read().decode())
 """
@@ -154,10 +155,13 @@ async def test_servers_of_the_box_itself_are_reached_without_the_proxy(listed: W
     assert said.output == "mine"
 
 
-async def test_the_command_is_as_without_a_proxy(listed: World) -> None:
+async def test_the_command_is_as_without_a_proxy(listed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python in between would leave a locale in its environment and SIGPIPE ignored."""
+    for name in [n for n in os.environ if n.startswith(("LC_", "LANG"))]:
+        monkeypatch.delenv(name)
     said = await results(listed, "kill -9 $$", "nowhere", "env | cut -d= -f1 | grep LC_", "yes | head -1; exit 3")
     assert [r.exit for r in said] == [137, 127, 1, 3]
-    assert said[3].output == "y\n"  # a Python in between would leave SIGPIPE ignored: "yes: standard output: Broken pipe"
+    assert said[3].output == "y\n"
 
 
 async def test_an_agent_has_the_allow_list_too(listed: World, ports: tuple[int, int]) -> None:
@@ -176,10 +180,11 @@ async def test_the_door_and_its_connections_end_with_the_session(listed: World, 
     await until((listed.tree / "up").exists)
     assert (session.folder / "door").is_socket()
     await session.stop("enough")
-    assert (os.path.lexists(session.folder / "door"), listed.running("t")) == (False, set())
+    assert ([p.name for p in session.folder.glob("door")], listed.running("t")) == ([], set())
 
 
 async def test_a_list_that_names_no_host_starts_nothing(listed: World) -> None:
     listed.box = replace(listed.box, policy=Policy(network="allow-list", hosts=("*",)))
     (said,) = await results(listed, "touch ran")
-    assert (said.cannot_start, "'*' names no host" in said.output, (listed.tree / "ran").exists()) == (True, True, False)
+    assert (said.cannot_start, (listed.tree / "ran").exists()) == (True, False)
+    assert said.output == "cannot start: the allow-list is wrong: '*' names no host"

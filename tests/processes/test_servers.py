@@ -130,6 +130,13 @@ async def test_a_server_that_cannot_start_says_why_to_its_sessions(shared: Share
     assert (end.why, end.message) == (Why.MISSING, "there is no such server")
 
 
+async def test_a_server_is_not_started_where_no_session_could_reach_it(shared: SharedWorld) -> None:
+    shared.box = replace(shared.box, policy=Policy(network="allow-list", hosts=("example.org",)))
+    with pytest.raises(Unavailable) as caught:
+        await shared.begin("true")
+    assert (caught.value.code, shared.sessions.servers.live()) == ("SANDBOX_POLICY", [])
+
+
 async def test_a_restarted_daemon_keeps_servers_and_sweeps_those_that_were_lost(shared: SharedWorld) -> None:
     first = await shared.pid()
     await shared.open().sweep(())

@@ -86,7 +86,7 @@ class Door:
             self._proxy = Proxy(AllowList(policy.hosts), self._warn)
         except ValueError as error:
             raise Unavailable(f"the allow-list is wrong: {error}", code="SANDBOX_POLICY") from error
-        Path(NAME).unlink(missing_ok=True)
+        _forget()
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(NAME)
         self._socket.listen()
@@ -109,7 +109,7 @@ class Door:
             await self._proxy.close()
         self._ways.clear()
         self._socket = None
-        Path(NAME).unlink(missing_ok=True)
+        _forget()
 
     def _come(self) -> None:
         if self._socket is None:
@@ -140,6 +140,10 @@ class Door:
         finally:
             self._ways.discard(way)
             way.close()
+
+
+def _forget() -> None:
+    Path(NAME).unlink(missing_ok=True)
 
 
 def _listener(way: socket.socket) -> socket.socket | None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from beadmill.domain.values import Access
-from beadmill.errors import Unavailable
 from beadmill.processes.spec import AgentTask, Policy, Service
 
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the C library has no name for this call
@@ -28,14 +27,7 @@ def places(workspace: Path) -> Mapping[str, str]:
 
 
 def policy_of(policy: Policy, task: AgentTask | Service, agent: Any) -> Policy:
-    """What the task and the adapter need of the outside, whatever the CLI's own flags say. Raises Unavailable for
-    a server in a network of its own, where no session could reach it."""
-    if isinstance(task, Service) and policy.network == "allow-list":
-        raise Unavailable(
-            f"{task.agent} is a server that its sessions reach over the network, so no allow-list can hold it",
-            code="SANDBOX_POLICY",
-            next="Set the network policy to on or off, or take an agent that is not a server.",
-        )
+    """What the task and the adapter need of the outside, whatever the CLI's own flags say."""
     return replace(
         policy,
         access=task.access,

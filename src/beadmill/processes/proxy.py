@@ -120,15 +120,14 @@ def parse(head: bytes) -> Request:
     try:
         method, target, _ = line.decode("ascii").split(" ")
         if method == "CONNECT":
-            host, port = split(target, default=443)
-            return Request(host, port, b"")
+            return Request(*split(target, default=443), b"")
         url = urlsplit(target)
-        if url.scheme != "http" or not url.netloc:
-            raise ValueError("no http:// address")
         authority = url.netloc.rpartition("@")[2]
         host, port = split(authority, default=80)
     except ValueError as error:
         raise Refusal("400 Bad Request", f"this is a proxy for HTTP and CONNECT: {error}") from error
+    if url.scheme != "http" or not host:
+        raise Refusal("400 Bad Request", "this is a proxy for HTTP and CONNECT: it is asked for http:// addresses")
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     kept = [field for field in fields if not _hop(field.partition(b":")[0].strip().lower())]
     lines = [f"{method} {path} HTTP/1.1".encode(), f"Host: {authority}".encode(), *kept, b"Connection: close"]
