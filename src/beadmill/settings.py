@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 GatePolicy = Literal["required", "auto_when_clean", "off"]
@@ -101,13 +101,16 @@ class QuestionSettings(_Group):
     window_s: int = Field(default=300, ge=60, le=3600)
 
 
+def _within_ports(host: str) -> str:
+    port = host.rpartition(":")[2]
+    if port.isdigit() and ":" in host and int(port) > 65_535:
+        raise ValueError(f"{port} is no port")
+    return host
+
+
 # A name, "*." before it for all below it, an address, each with a port or without.
-AllowedHost = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^(?:(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[1-9][0-9]{0,4})?$"
-    ),
-]
+_HOST = r"^(?:(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[1-9][0-9]{0,4})?$"
+AllowedHost = Annotated[str, StringConstraints(pattern=_HOST), AfterValidator(_within_ports)]
 
 
 class RunSettings(_Group):

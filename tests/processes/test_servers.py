@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 from beadmill.domain.ended import Failed, Lapsed, Lost, Replied, Stopped, Why
 from beadmill.domain.values import Access
+from beadmill.errors import Unavailable
 from beadmill.processes.servers import is_server
+from beadmill.processes.spec import Policy
 from tests.processes.session_world import until
 from tests.processes.shared_world import SharedWorld, kill_runner
 

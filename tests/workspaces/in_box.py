@@ -31,7 +31,7 @@ async def run(wish: dict[str, object]) -> dict[str, object]:
     launch = box.wrap(argv, cwd=Path(str(wish["cwd"])), env=env, program=Path(argv[0]))
     begun = time.monotonic()
     how: dict[str, Any] = {"cwd": launch.cwd, "env": dict(launch.env), "stdin": subprocess.DEVNULL}
-    done = await asyncio.to_thread(subprocess.run, launch.argv, capture_output=True, check=False, **how)
+    done = await asyncio.to_thread(lambda: subprocess.run(launch.argv, capture_output=True, check=False, **how))
     seconds = time.monotonic() - begun
     await box.close()
     await out.close()

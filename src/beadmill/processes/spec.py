@@ -61,14 +61,14 @@ class Policy:
     an allow-list names (``processes.hosts``), ``door`` the socket that leads to them: the runner makes it, None = none."""
 
     network: Literal["on", "off", "allow-list"] = "on"
-    hosts: tuple[str, ...] = ()
-    door: Path | None = None
     read_only: tuple[Path, ...] = ()
     binds: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     access: Access = Access.WRITE
     tree: Path | None = None
+    hosts: tuple[str, ...] = ()
+    door: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
