@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from beadmill.demo.model.server import ModelServer
 from beadmill.domain.ended import Replied
 from beadmill.processes.spec import BoxSpec, Policy
+from tests.agents.bench_acp import opencode_options
+from tests.agents.bench_acp import _seated as seated
 from tests.processes.session_world import World
 
 CLIS = [
     pytest.param(name, marks=getattr(pytest.mark, mark))
-    for name, mark in (("codex", "codex"), ("claude_code", "claude_code"), ("opencode_acp", "acp"), ("copilot", "acp"))
+    for name, mark in (("codex", "codex"), ("claude_code", "claude_code"))
 ]
 
 
@@ -22,9 +25,20 @@ CLIS = [
 async def test_a_cli_reaches_its_model_by_the_proxy(
     request: pytest.FixtureRequest, cli: str, model: ModelServer
 ) -> None:
-    world: World = request.getfixturevalue(cli)
-    listed = Policy(network="allow-list", hosts=(urlsplit(model.root).netloc,))
-    world.box = BoxSpec("bubblewrap", world.workspace, listed)
+    await works(request.getfixturevalue(cli), urlsplit(model.root).netloc)
+
+
+@pytest.mark.sandbox
+@pytest.mark.acp
+async def test_a_cli_with_a_server_of_its_own_reaches_it_beside_a_model_on_localhost(
+    world: World, model: ModelServer, tmp_path: Path
+) -> None:
+    url = model.url.replace("127.0.0.1", "localhost")
+    await works(seated(world, "opencode_acp", opencode_options(url, tmp_path)), urlsplit(url).netloc)
+
+
+async def works(world: World, listed: str) -> None:
+    world.box = BoxSpec("bubblewrap", world.workspace, Policy(network="allow-list", hosts=(listed,)))
     world.play({"shell": "echo made >file"}, {"reply": "done"})
     end = await world.run("t", world.task())
     assert isinstance(end, Replied), end

@@ -130,9 +130,18 @@ async def test_other_hosts_are_refused_and_each_is_told_once(listed: World, port
 
 
 async def test_a_listed_name_does_not_open_this_machine(listed: World, ports: tuple[int, int]) -> None:
+    listed.box = replace(listed.box, policy=Policy(network="allow-list", hosts=(f"127.1:{ports[0]}",)))  # to a resolver a name
+    (said,) = await results(listed, f"python3 connect.py 127.1:{ports[0]} 2>&1 | tail -1")
+    assert said.output == "OSError: Tunnel connection failed: 403 Forbidden\n"
+    assert await warnings(listed) == [
+        f"network allow-list: 127.1:{ports[0]} was refused: it leads to 127.0.0.1, which allow_hosts does not list itself"
+    ]
+
+
+async def test_localhost_may_be_listed_by_name(listed: World, ports: tuple[int, int]) -> None:
     listed.box = replace(listed.box, policy=Policy(network="allow-list", hosts=(f"localhost:{ports[0]}",)))
-    (said,) = await results(listed, f"curl -sS http://localhost:{ports[0]}/")
-    assert "which allow_hosts does not list itself" in said.output
+    (said,) = await results(listed, f"python3 get.py http://localhost:{ports[0]}/")
+    assert said.output == f"/ localhost:{ports[0]} None None\n"
 
 
 async def test_past_the_proxy_nothing_of_the_host_is_in_reach(listed: World, ports: tuple[int, int]) -> None:

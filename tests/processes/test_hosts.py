@@ -47,10 +47,14 @@ def test_addresses_of_this_machine_and_its_neighbours_are_not_public(address: st
 
 def test_an_address_that_is_not_public_is_open_only_when_it_is_listed_itself() -> None:
     listed = AllowList(["example.org", "10.0.0.1:8080"])
-    assert [listed.open(a, p) for a, p in (("10.0.0.1", 8080), ("10.0.0.1", 443), ("10.0.0.2", 8080))] == [
-        True, False, False,
-    ]  # fmt: skip
-    assert listed.open("1.1.1.1", 443) is True
+    asked = [("10.0.0.1", 8080), ("10.0.0.1", 443), ("10.0.0.2", 8080), ("127.0.0.1", 443), ("1.1.1.1", 443)]
+    assert [listed.open("example.org", *one) for one in asked] == [True, False, False, False, True]
+
+
+def test_localhost_is_this_machine_and_no_other() -> None:
+    listed = AllowList(["localhost:8080"])
+    found = [listed.open("localhost", address, 8080) for address in ("127.0.0.1", "::1", "10.0.0.1")]
+    assert found == [True, True, False]
 
 
 def test_a_name_may_end_with_a_dot_and_an_address_may_have_brackets() -> None:

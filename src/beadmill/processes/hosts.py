@@ -33,10 +33,12 @@ class AllowList:
         """``host`` as ``plain`` gives it."""
         return any(rule.holds(host, port) for rule in self._rules)
 
-    def open(self, address: str, port: int) -> bool:
-        """May this address be connected to, once a listed name has led to it? What is not of the public internet must
-        be listed itself: a name server would otherwise decide what of this machine is in reach."""
-        return is_public(address) or self.named(plain(address), port)
+    def open(self, host: str, address: str, port: int) -> bool:
+        """May this address be connected to, once the listed ``host`` has led to it? What is not of the public internet
+        must be listed itself: a name server would otherwise decide what of this machine is in reach. No name server is
+        asked for localhost."""
+        here = host == "localhost" and _is_loopback(address)
+        return is_public(address) or here or self.named(plain(address), port)
 
     def loopback(self) -> frozenset[str]:
         """Names of this machine that the list has."""

@@ -98,7 +98,7 @@ class Proxy:
         except (OSError, ValueError) as error:
             raise Refusal("502 Bad Gateway", f"{host} has no address: {error}") from error
         addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
-        open_ones = [a for a in addresses if self._allowed.open(a, port)]
+        open_ones = [a for a in addresses if self._allowed.open(host, a, port)]
         if not open_ones:
             raise self._refused(
                 f"{host}:{port}", f"leads to {', '.join(addresses)[:200]}, which allow_hosts does not list itself"
