@@ -18,7 +18,9 @@ async def at_work(world: DaemonWorld) -> FolderSession:
     slow.publish(world)
     await world.prepare(sop="slow", sandbox="host")  # in a box the file that it waits for would be hidden
     await world.reach(STARTED)
-    session = world.sessions().find(world.one(STARTED))
+    token = world.one(STARTED)
+    await until(lambda: world.sessions().find(token) is not None)  # the row comes before the folder
+    session = world.sessions().find(token)
     assert session is not None
     await until(lambda: len(session.running()) > 1)
     return session

@@ -44,3 +44,14 @@ async def test_a_squash_done_twice_makes_one_commit_and_keeps_the_branch_as_it_w
         )
         made.append((undo, commit))
     assert (made[0], len(await kept(tree))) == (made[1], 1)
+
+
+async def test_paths_brought_twice_behind_a_kept_state_make_no_ref_of_the_state_between(
+    repo: Path, tmp_path: Path
+) -> None:
+    trees, tree = await opened(repo, tmp_path)
+    (Path(tree.path) / "README.md").write_text("work\n")
+    first = await trees.undo(tree, "red on base")
+    for _ in range(2):
+        await trees.restore_paths(tree, tree.base_commit, ["README.md"], first)
+    assert ((Path(tree.path) / "README.md").read_text(), await kept(tree)) == ("sample\n", [first])

@@ -42,7 +42,7 @@ class Rewind:
     ) -> tuple[CommandResult, ...] | None:
         """None when the batch was lost or stopped. Raises Blocked("TREE_NOT_RESTORED") when the hashes differ."""
         saved = await v.step("save", self.save, tree, why)
-        await v.step("rewind", self.trees.restore_paths, tree, commit, tuple(paths))
+        await v.step("rewind", self.trees.restore_paths, tree, commit, tuple(paths), saved.ref)
         try:
             ran = await v.command("run", lambda: self._batch(v, tree, specs, env))
             results: tuple[CommandResult, ...] | None = ran.results

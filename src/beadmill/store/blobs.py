@@ -37,7 +37,8 @@ def insert_ignore(tx: Tx, table: sa.Table, **values: object) -> bool:
     if tx.postgres:
         from sqlalchemy.dialects.postgresql import insert as pg_insert
 
-        return tx.run(pg_insert(table).values(**values).on_conflict_do_nothing()).rowcount == 1
+        made = pg_insert(table).values(**values).on_conflict_do_nothing()
+        return tx.run(made.returning(sa.literal(1))).first() is not None  # rowcount is not told for an insert here
     from sqlalchemy.dialects.sqlite import insert as lite_insert
 
     return tx.run(lite_insert(table).values(**values).on_conflict_do_nothing()).rowcount == 1

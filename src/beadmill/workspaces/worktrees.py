@@ -116,11 +116,13 @@ class Worktrees:
             crashpoints.reach("git.reset")
             return ref
 
-    async def restore_paths(self, tree: Tree, commit: str, paths: Sequence[str]) -> None:
-        """These paths, in index and files, as in ``commit``: what it does not have goes. An undo ref is kept first."""
+    async def restore_paths(self, tree: Tree, commit: str, paths: Sequence[str], kept: str = "") -> None:
+        """These paths, in index and files, as in ``commit``: what it does not have goes. An undo ref is kept first,
+        unless the caller has ``kept`` the state in one: done once more, half of the paths may have been brought."""
         wanted = commits.check_paths(paths)
         async with acting(tree) as repo:
-            await undoing.save(repo, tree.undo_prefix, why="restore paths", scratch=tree.scratch)
+            if not kept:
+                await undoing.save(repo, tree.undo_prefix, why="restore paths", scratch=tree.scratch)
             await bring(repo, commit, wanted)
 
     async def stash_apply(self, tree: Tree, undo_ref: str) -> None:
