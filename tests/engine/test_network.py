@@ -26,18 +26,18 @@ async def one_turn(v: Visit, _: Any) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("setting", "body", "network", "hosts"),
+    ("setting", "body", "policy"),
     [
-        ("on", one_turn, "on", ()),
-        ("on", one_command, "on", ()),
-        ("off", one_turn, "on", ()),
-        ("off", one_command, "off", ()),
-        ("allow-list", one_turn, "allow-list", HOSTS),
-        ("allow-list", one_command, "allow-list", HOSTS),
+        ("on", one_turn, ("on", ())),
+        ("on", one_command, ("on", ())),
+        ("off", one_turn, ("on", ())),
+        ("off", one_command, ("off", ())),
+        ("allow-list", one_turn, ("allow-list", HOSTS)),
+        ("allow-list", one_command, ("allow-list", HOSTS)),
     ],
 )
 async def test_the_setting_decides_by_who_works(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, setting: str, body: Any, network: str, hosts: tuple[str, ...]
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, setting: str, body: Any, policy: tuple[object, ...]
 ) -> None:
     boxes: list[BoxSpec] = []
     real = bench.sessions.attach
@@ -51,4 +51,4 @@ async def test_the_setting_decides_by_who_works(
     async with bench.daemon():
         await bench.start(one("n"), network=setting, allow_hosts=[*HOSTS])
         await bench.started(1)
-    assert [(box.policy.network, box.policy.hosts) for box in boxes] == [(network, hosts)]
+    assert [(box.policy.network, box.policy.hosts) for box in boxes] == [policy]

@@ -130,7 +130,9 @@ async def test_other_hosts_are_refused_and_each_is_told_once(listed: World, port
 
 
 async def test_a_listed_name_does_not_open_this_machine(listed: World, ports: tuple[int, int]) -> None:
-    listed.box = replace(listed.box, policy=Policy(network="allow-list", hosts=(f"127.1:{ports[0]}",)))  # to a resolver a name
+    listed.box = replace(
+        listed.box, policy=Policy(network="allow-list", hosts=(f"127.1:{ports[0]}",))
+    )  # to a resolver a name
     (said,) = await results(listed, f"python3 connect.py 127.1:{ports[0]} 2>&1 | tail -1")
     assert said.output == "OSError: Tunnel connection failed: 403 Forbidden\n"
     assert await warnings(listed) == [

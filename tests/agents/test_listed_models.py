@@ -10,8 +10,8 @@ import pytest
 from beadmill.demo.model.server import ModelServer
 from beadmill.domain.ended import Replied
 from beadmill.processes.spec import BoxSpec, Policy
-from tests.agents.bench_acp import opencode_options
 from tests.agents.bench_acp import _seated as seated
+from tests.agents.bench_acp import opencode_options
 from tests.processes.session_world import World
 
 CLIS = [
