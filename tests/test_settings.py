@@ -59,3 +59,18 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_default(
     made = Settings(home=tmp_path)
 
     assert (made.port, made.synchronous) == (4321, "FULL")
+
+
+HOSTS = ("example.org", "*.example.org", "a_b.example.org:8443", "127.0.0.1:8080", "[::1]", "[::1]:65535")
+
+
+def test_hosts_of_an_allow_list_are_names_and_addresses_with_a_port_or_without() -> None:
+    assert RunSettings().overlaid({"network": "allow-list", "allow_hosts": [*HOSTS]}).allow_hosts == HOSTS
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "*", "*.", "*:443", "http://example.org", "example.org/a", "a b", "a:0", "a:65536", "::1", "a\n"]
+)
+def test_what_names_no_host_is_refused(wrong: str) -> None:
+    with pytest.raises(ValidationError, match="allow_hosts"):
+        RunSettings().overlaid({"allow_hosts": [wrong]})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 GatePolicy = Literal["required", "auto_when_clean", "off"]
@@ -101,6 +101,18 @@ class QuestionSettings(_Group):
     window_s: int = Field(default=300, ge=60, le=3600)
 
 
+def _within_ports(host: str) -> str:
+    port = host.rpartition(":")[2]
+    if port.isdigit() and ":" in host and int(port) > 65_535:
+        raise ValueError(f"{port} is no port")
+    return host
+
+
+# A name, "*." before it for all below it, an address, each with a port or without.
+_HOST = r"^(?:(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[1-9][0-9]{0,4})?$"
+AllowedHost = Annotated[str, StringConstraints(pattern=_HOST), AfterValidator(_within_ports)]
+
+
 class RunSettings(_Group):
     """Everything a run freezes at start. Defaults and ranges: reference looptroop-platform §1.2 and deliver.md."""
 
@@ -111,7 +123,8 @@ class RunSettings(_Group):
     budget: BudgetSettings = BudgetSettings()
     questions: QuestionSettings = QuestionSettings()
     sandbox: Literal["auto", "bubblewrap", "host"] = "auto"  # a start freezes what auto came to
-    network: Literal["on", "off"] = "on"  # of commands that Beadmill runs; agents need their model
+    network: Literal["on", "off", "allow-list"] = "on"  # off: of commands that Beadmill runs; agents need their model
+    allow_hosts: tuple[AllowedHost, ...] = ()  # what commands and agents reach with network = allow-list
     readable: tuple[str, ...] = ()  # absolute folders that a sandbox shows read-only
     agent_slots: int = Field(default=4, ge=1, le=64)
     parallel_tickets: int = Field(default=2, ge=1, le=16)

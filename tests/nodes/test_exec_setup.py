@@ -215,6 +215,25 @@ async def test_a_failed_preflight_names_every_failing_check_and_may_be_retried(b
     assert [check["name"] for check in bench.gates()[0]["detail"]["details"]["checks"]] == ["approval of the beads"]
 
 
+class Serving(Here):
+    """An agent that is a server."""
+
+    server_idle = 60.0
+
+
+@pytest.mark.parametrize(("agent", "failed"), [(Here(), False), (Serving(), True)])
+async def test_an_allow_list_and_an_agent_that_is_a_server_fail_the_preflight(
+    bench: Bench, agent: Here, *, failed: bool
+) -> None:
+    bench.nodes |= {"seed": Approver(planned()), "preflight": preflight(bench, agent)}
+    await bench.start(chain("preflight"), network="allow-list")
+    async with bench.daemon():
+        gate = await bench.gate()
+    named = [check["name"] for check in gate["detail"]["details"]["checks"] if check["result"] == "fail"]
+    agents = ["agent scripted/a", "agent scripted/b"] if failed else []
+    assert named == [*agents, "sandbox host"]  # the host holds no allow-list either
+
+
 async def test_a_dirty_worktree_and_a_broken_graph_fail_the_preflight(bench: Bench) -> None:
     loop = bead(dependencies={"blocked_by": ("greet",)})
     bench.nodes |= {"seed": Approver(planned(loop)), "preflight": preflight(bench, Here())}

@@ -93,7 +93,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_its_box(boxed: World)
 
 
 async def test_what_cannot_be_boxed_runs_nothing(boxed: World) -> None:
-    boxed.box = replace(boxed.box, policy=Policy(network="allow-list"))
+    boxed.box = replace(boxed.box, policy=Policy(readable=(boxed.root.parent,)))
     ran = await boxed.run("t", boxed.shell("touch ran"))
     assert ([r.cannot_start for r in ran.results], (boxed.tree / "ran").exists()) == ([True], False)
 

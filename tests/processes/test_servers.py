@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 from beadmill.domain.ended import Failed, Lapsed, Lost, Replied, Stopped, Why
 from beadmill.domain.values import Access
+from beadmill.errors import Unavailable
 from beadmill.processes.servers import is_server
+from beadmill.processes.spec import Policy
 from tests.processes.session_world import until
 from tests.processes.shared_world import SharedWorld, kill_runner
 
@@ -128,6 +131,13 @@ async def test_a_server_that_cannot_start_says_why_to_its_sessions(shared: Share
     end = await (await shared.begin("true")).wait()
     assert isinstance(end, Failed)
     assert (end.why, end.message) == (Why.MISSING, "there is no such server")
+
+
+async def test_a_server_is_not_started_where_no_session_could_reach_it(shared: SharedWorld) -> None:
+    shared.box = replace(shared.box, policy=Policy(network="allow-list", hosts=("example.org",)))
+    with pytest.raises(Unavailable) as caught:
+        await shared.begin("true")
+    assert (caught.value.code, shared.sessions.servers.live()) == ("SANDBOX_POLICY", [])
 
 
 async def test_a_restarted_daemon_keeps_servers_and_sweeps_those_that_were_lost(shared: SharedWorld) -> None:

@@ -21,6 +21,13 @@ from tests.workspaces.sandbox_place import CANARY, Place, users
 
 pytestmark = pytest.mark.sandbox
 ATTEMPTS = Path(__file__).with_name("attempts.py")
+ASK = """
+import socket, sys
+for target in sys.argv[1:]:
+    with socket.create_connection(("127.0.0.1", 47420)) as way:
+        way.sendall(f"CONNECT {target} HTTP/1.1\\r\\n\\r\\n".encode())
+        print(way.recv(4096).split()[1].decode())
+"""
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,16 @@ def test_nothing_was_planted_outside(outside: Outside) -> None:
 def test_without_the_network_nothing_of_the_host_answers(outside: Outside) -> None:
     found = outside.tries(NETWORK, policy=Policy(network="off", hidden=(outside.place.data,)))
     assert [name for name, said in found.items() if said == "done"] == []
+
+
+def test_an_allow_list_leads_to_the_listed_host_through_its_proxy_alone(outside: Outside) -> None:
+    listed = Policy(network="allow-list", hosts=(f"127.0.0.1:{outside.facts['port']}",), hidden=(outside.place.data,))
+    found = outside.tries(NETWORK, policy=listed)
+    assert [name for name, said in found.items() if said == "done"] == []
+    said = outside.place.python(
+        ASK, f"127.0.0.1:{outside.facts['port']}", "127.0.0.1:1", "example.org:443", policy=listed
+    )
+    assert said.out.split() == ["200", "403", "403"]
 
 
 def test_the_host_holds_nothing_of_this_back(outside: Outside) -> None:

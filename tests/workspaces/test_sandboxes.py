@@ -203,6 +203,22 @@ def test_paths_that_lead_through_links_work(place: Place) -> None:
     assert (done.code, done.out.splitlines()[-1]) == (0, "hello")
 
 
+@pytest.mark.sandbox
+def test_an_allow_list_adds_the_names_of_its_proxy_to_the_environment_and_takes_others_away(place: Place) -> None:
+    """All else is as it was: the Python that opens the door leaves no locale of its own."""
+    others = {"ALL_PROXY": "http://other:1", "https_proxy": "http://other:1", "no_proxy": "*", "X": "1=2"}
+    listed = Policy(network="allow-list", hosts=("127.0.0.1:80", "example.org"))
+    done = place.shell("env", policy=listed, env=others)
+    found = dict(line.split("=", 1) for line in done.out.splitlines())
+    for name in ("_", "PWD", "SHLVL", "PATH", "HOME", "TMPDIR"):
+        found.pop(name, None)
+    assert found == {
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:47420"),
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,::1"),
+        "NODE_USE_ENV_PROXY": "1", "X": "1=2",
+    }  # fmt: skip
+
+
 # --- which one
 
 

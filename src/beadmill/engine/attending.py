@@ -53,10 +53,11 @@ async def attend(act: Activation, token: str, factory: Callable[[], W], *, name:
 
 
 def _box(act: Activation, work: AgentTask | Batch) -> BoxSpec:
-    """The network policy is for commands: an agent without its model could not say a word."""
+    """No network is for commands: an agent without its model could not say a word. An allow-list is for both."""
     settings = act.settings
-    network = settings.network if isinstance(work, Batch) else "on"
-    policy = Policy(network=network, readable=tuple(Path(p) for p in settings.readable))
+    network = "on" if isinstance(work, AgentTask) and settings.network == "off" else settings.network
+    hosts = settings.allow_hosts if network == "allow-list" else ()
+    policy = Policy(network=network, hosts=hosts, readable=tuple(Path(p) for p in settings.readable))
     return BoxSpec(settings.sandbox, Path(act.work.workspace), policy)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from beadmill.agents.contract import Agent
 from beadmill.artifacts.beads import Beads
@@ -22,6 +23,8 @@ from beadmill.proof.noise import is_noise
 from beadmill.store.ledger import Facts
 from beadmill.workspaces.tree import repo_of
 from beadmill.workspaces.worktrees import Tree, Worktrees
+
+NO_SERVER: Final = "set network to on or off, or take an agent that is not a server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +78,26 @@ class PreflightNode:
     async def checks(self, v: Visit) -> tuple[Found, ...]:
         """All checks, whatever the first ones say: a person mends everything in one go."""
         seats = (implementer(v.settings), reviewer(v.settings), *(seat(c) for c in v.settings.council.seats))
-        found = [await self._agent(one) for one in dict.fromkeys(seats)]
+        found = [await self._agent(one, v.settings.network) for one in dict.fromkeys(seats)]
         found.append(await self._sandbox(v.settings.sandbox, v.settings.network))
         found += await self._plan(v)
         found += await self._tree(v.work)
         found.append(await self._forge(v.work))
         return tuple(found)
 
-    async def _agent(self, one: Seat) -> Found:
+    async def _agent(self, one: Seat, network: str) -> Found:
         name = f"agent {one}"
         try:
-            installed = await self.agents(one).detect()
+            agent = self.agents(one)
+            installed = await agent.detect()
         except BeadmillError as error:
             return Found(name, "agents", "fail", error.message, error.next)
         if installed is None:
             return Found(name, "agents", "fail", f"{one.agent} is not installed", f"install {one.agent}, then retry")
         if installed.signed_in is False:
             return Found(name, "agents", "fail", f"{one.agent} is not signed in", f"sign in to {one.agent}, then retry")
+        if network == "allow-list" and hasattr(agent, "server_idle"):
+            return Found(name, "agents", "fail", f"{one.agent} is a server, which no allow-list can hold", NO_SERVER)
         said = f"{installed.version} at {installed.path}"
         if installed.signed_in is None:
             return Found(name, "agents", "warning", f"{said}; whether it is signed in shows with its first turn")

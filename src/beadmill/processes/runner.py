@@ -46,6 +46,7 @@ from beadmill.processes.box import Box
 from beadmill.processes.children import Spawner
 from beadmill.processes.clock import WorkClock
 from beadmill.processes.commands import Commands
+from beadmill.processes.door import Door
 from beadmill.processes.environment import marks
 from beadmill.processes.eventlog import EventLog
 from beadmill.processes.loading import by_path
@@ -146,6 +147,7 @@ class Runner:
         self.clock, self.cut = WorkClock(), Cut()
         self.orders: asyncio.Queue[Order] = asyncio.Queue()
         self.log = EventLog(self.folder / "events.jsonl", self.redactor, heard=self.clock.touch)
+        self.door = Door(self.folder, self._warn)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.cut.now, "terminated")
         async with control.listening(self._take):
             end = await self._work()
@@ -208,7 +210,8 @@ class Runner:
         sandbox = by_path(self.spec["sandbox"])()
         places(self.box_spec.workspace)
         home = self.folder.parent.parent  # sessions lie in the data home
-        self.box = box = await sandbox.open(self.box_spec.workspace, replace(policy, hidden=(*policy.hidden, home)))
+        policy = await self.door.open(replace(policy, hidden=(*policy.hidden, home)))
+        self.box = box = await sandbox.open(self.box_spec.workspace, policy)
         own, mine = places(self.box_spec.workspace), marks(token=self.token, mark=self.mark)
         self.spawner = Spawner(self.folder, box, self.redactor, own=own, marks=mine, umask=self.umask, warn=self._warn)
         return self.spawner
@@ -221,6 +224,7 @@ class Runner:
             _, error = await _plugin(self.box.close())
             if error is not None:
                 self._warn(f"the sandbox did not close: {error}")
+        await self.door.close()
 
     # --- a batch
 

@@ -129,10 +129,16 @@ class FolderSessions:
         return session
 
     async def _choose_server(self, session: FolderSession, work: AgentTask | Batch, box: BoxSpec) -> None:
-        """Starts or finds the server that the agent needs, if it needs one."""
+        """Starts or finds the server that the agent needs, if it needs one. Raises Unavailable where none can be reached."""
         adapter = self.adapters.get(work.seat.agent) if isinstance(work, AgentTask) else None
         if adapter is None or adapter.server_idle is None or not isinstance(work, AgentTask):
             return
+        if box.policy.network == "allow-list":  # in a network of its own no session would reach it
+            raise Unavailable(
+                f"{work.seat.agent} is a server that its sessions reach over the network, so no allow-list can hold it",
+                code="SANDBOX_POLICY",
+                next="Set network to on or off, or take an agent that is not a server.",
+            )
         tree = box.workspace / "empty" / "servers" if work.access is Access.NONE else work.cwd
         service = Service(work.seat.agent, work.access, tree, timedelta(seconds=adapter.server_idle))
         like = [encode(adapter), str(tree), *(files.digest(path) for path in adapter.server_files)]

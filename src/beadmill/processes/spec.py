@@ -57,7 +57,8 @@ class Service:
 class Policy:
     """What a box allows. ``read_only`` paths inside the workspace are bound read-only where the sandbox can; ``binds``
     are what of the outside may be written too: an adapter's ``auth_paths``; ``readable`` what may be read; ``hidden``
-    what nothing of that may show. ``tree`` (None = the workspace's own) is all that is open of the work."""
+    what nothing of that may show. ``tree`` (None = the workspace's own) is all that is open of the work. ``hosts`` are what
+    an allow-list names (``processes.hosts``), ``door`` the socket that leads to them: the runner makes it, None = none."""
 
     network: Literal["on", "off", "allow-list"] = "on"
     read_only: tuple[Path, ...] = ()
@@ -66,6 +67,8 @@ class Policy:
     hidden: tuple[Path, ...] = ()
     access: Access = Access.WRITE
     tree: Path | None = None
+    hosts: tuple[str, ...] = ()
+    door: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

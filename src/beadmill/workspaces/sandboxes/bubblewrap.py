@@ -20,7 +20,7 @@ from typing import Final
 
 from beadmill.domain.values import Access
 from beadmill.errors import BeadmillError, Unavailable
-from beadmill.processes import executables
+from beadmill.processes import door, executables
 from beadmill.processes.box import Health, Launch
 from beadmill.processes.spec import Policy
 from beadmill.workspaces.sandboxes._mounts import Mounts, resolver, system, walk
@@ -55,17 +55,20 @@ class Bwrap:
 class BubblewrapBox:
     isolates = True
 
-    def __init__(self, bwrap: Bwrap, mounts: Mounts, hidden: Sequence[Path]) -> None:
-        self._bwrap, self._mounts, self._hidden = bwrap, mounts, hidden
+    def __init__(self, bwrap: Bwrap, mounts: Mounts, policy: Policy) -> None:
+        self._bwrap, self._mounts, self._policy = bwrap, mounts, policy
 
     def wrap(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], program: Path | None = None) -> Launch:
         """Raises FileNotFoundError for a program that is not there at all."""
         if shutil.which(argv[0], path=env.get("PATH")) is None and not (cwd / argv[0]).is_file():
             raise FileNotFoundError(f"no such program: {argv[0]}")
         if program is not None:
-            show_program(self._mounts, program, hidden=self._hidden)
-        arguments = [*self._bwrap.start(), *self._mounts.arguments(), "--chdir", str(cwd), "--", *argv]
-        return Launch(tuple(arguments), Path("/"), dict(env))
+            show_program(self._mounts, program, hidden=self._policy.hidden)
+        inside, env = [*argv], dict(env)
+        if self._policy.door is not None:
+            inside, env = [*door.knock(), *argv], door.environment(env, self._policy)
+        arguments = [*self._bwrap.start(), *self._mounts.arguments(), "--chdir", str(cwd), "--", *inside]
+        return Launch(tuple(arguments), Path("/"), env)
 
     async def close(self) -> None:
         """Nothing is open: all that was mounted went with its processes."""
@@ -73,7 +76,7 @@ class BubblewrapBox:
 
 class BubblewrapSandbox:
     name = "bubblewrap"
-    networks = frozenset({"on", "off"})
+    networks = frozenset({"on", "off", "allow-list"})
 
     async def probe(self) -> Health:
         """Really runs a command in a box."""
@@ -98,8 +101,6 @@ class BubblewrapSandbox:
 
     async def open(self, workspace: Path, policy: Policy) -> BubblewrapBox:
         """Raises Unavailable, and Refused for a bwrap that others may change."""
-        if policy.network not in self.networks:
-            raise _refused("the bubblewrap sandbox has no network allow-list", "Set the network policy to on or off.")
         if not workspace.is_dir():  # noqa: ASYNC240 - one look at a local path
             raise Unavailable(
                 f"the workspace {workspace} is gone", code="WORKSPACE_GONE", next="Retry the step before."
@@ -110,10 +111,13 @@ class BubblewrapSandbox:
             resolver(mounts)
         else:
             mounts.add("--unshare-net")
+        if policy.door is not None:
+            mounts.lay(door.INSIDE, policy.door)
+            show_program(mounts, Path(sys.executable), hidden=policy.hidden)
         show_path(mounts, os.environ.get("PATH", os.defpath), hidden=policy.hidden)
         _show_beside(mounts, policy)
         _show_workspace(mounts, workspace, policy)
-        return BubblewrapBox(await find(), mounts, policy.hidden)
+        return BubblewrapBox(await find(), mounts, policy)
 
 
 async def find() -> Bwrap:
