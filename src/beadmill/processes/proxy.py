@@ -20,6 +20,7 @@ HEAD: Final = 30.0  # seconds for the head of a request
 CONNECT: Final = 30.0  # seconds for one address of a host
 IDLE: Final = 900.0  # seconds without a byte in either direction: a model may think for minutes
 MOST: Final = 128  # connections at the same time
+LINGER: Final = 2.0  # seconds that a refused client is heard out
 TOLD: Final = 50  # hosts that are named in warnings
 _CHUNK: Final = 64 * 1024
 _HOP: Final = frozenset({b"connection", b"keep-alive", b"te", b"trailer", b"upgrade", b"host"})  # not for the host
@@ -57,12 +58,13 @@ class Proxy:
         self._serving.add(task)
         try:
             await self._answer(reader, writer)
-        except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
-            writer.transport.abort()
         except Refusal as refusal:
             with contextlib.suppress(OSError):
-                writer.write(_response(refusal))
-                await writer.drain()
+                await _say(refusal, reader, writer)
+        except (OSError, EOFError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        except asyncio.CancelledError:  # by close(), which waits for us; the stream's own callback wants no such end
+            writer.transport.abort()
         finally:
             self._serving.discard(task)
             writer.close()
@@ -75,10 +77,12 @@ class Proxy:
         await asyncio.gather(*serving, return_exceptions=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._serving) > MOST:
-            raise Refusal("503 Service Unavailable", f"more than {MOST} connections at the same time")
+        if len(self._serving) > 2 * MOST:
+            raise ConnectionAbortedError
         async with asyncio.timeout(HEAD):
             request = parse(await reader.readuntil(b"\r\n\r\n"))
+        if len(self._serving) > MOST:
+            raise Refusal("503 Service Unavailable", f"more than {MOST} connections at the same time")
         there, out = await self._connect(request.host, request.port)
         try:
             if request.first:
@@ -153,6 +157,16 @@ def _response(refusal: Refusal) -> bytes:
     body = f"Beadmill: {refusal.text}\n".encode()
     head = (f"HTTP/1.1 {refusal.status}", "Content-Type: text/plain; charset=utf-8", f"Content-Length: {len(body)}")
     return "\r\n".join((*head, "Connection: close", "", "")).encode() + body
+
+
+async def _say(refusal: Refusal, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Hears the client out for a moment: closing on what was not read would take the answer away again."""
+    writer.write(_response(refusal))
+    await writer.drain()
+    writer.write_eof()
+    async with asyncio.timeout(LINGER):
+        while await reader.read(_CHUNK):
+            pass
 
 
 async def _relay(*ways: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
