@@ -49,6 +49,17 @@ def find(program: str, folder: Path, *, path: str | None) -> Path | None:
     return executables.find(str(folder / "bin" / program)) or executables.find(program, path=path)
 
 
+def required(program: Path | None, wanted: str, *, agent: str) -> Path:
+    """What a turn runs. Raises Unavailable when ``wanted`` was not found, Refused when it cannot be trusted."""
+    if program is None:
+        raise Unavailable(
+            f"{Path(wanted).name} is not installed: {wanted!r} was not found",
+            code="AGENT_MISSING",
+            next=f"run: beadmill agent install {agent}",
+        )
+    return executables.require_trusted(program, os.environ)
+
+
 def native(program: Path, layouts: Sequence[str]) -> Path:
     """The binary behind npm's node script; the program itself when it is no script, or nothing fits.
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from beadmill.agents import acp_usage
+from beadmill.agents._failures import CONTINUABLE
 from beadmill.agents._lines import OUTPUT, event, unreadable
 from beadmill.agents.acp_cli import Cli
 from beadmill.agents.acp_tools import Tools
@@ -24,7 +25,6 @@ from beadmill.processes.spec import AgentEvent, EventKind
 
 AUTH_REQUIRED: Final = -32000
 _OPENS: Final = ("session/new", "session/load", "session/resume")
-_CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT, Why.STEPS})
 _HTTP = re.compile(r"\bHTTP (\d{3})\b|(?:^|Last error: )([45]\d\d)\b")
 _MORE: Final = (  # words of these CLIs beyond those that all share
     (re.compile(r"context exceeds|too large to compact|maximum context", re.IGNORECASE), Why.CONTEXT),
@@ -244,7 +244,7 @@ class AcpStream:
 
     def _fail(self, why: Why, message: str) -> Failed:
         session = SessionRef(self._session, self.conversation)
-        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in _CONTINUABLE)
+        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in CONTINUABLE)
 
 
 _FIGURES: Final = ("input", "cached", "output", "reasoning", "cost_usd", "model")

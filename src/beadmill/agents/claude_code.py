@@ -22,7 +22,6 @@ from beadmill.agents.claude_stream import ClaudeStream, Totals
 from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Access, Json
-from beadmill.errors import Unavailable
 from beadmill.processes import executables
 from beadmill.processes.environment import allowed
 from beadmill.processes.folder import read_json, write_json
@@ -125,14 +124,7 @@ class ClaudeCodeAgent:
     # --- one turn
 
     async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
-        program = self._program()
-        if program is None:
-            raise Unavailable(
-                f"claude is not installed: {self._path or 'claude'!r} was not found",
-                code="AGENT_MISSING",
-                next="run: beadmill agent install claude_code",
-            )
-        executables.require_trusted(program, os.environ)
+        program = _install.required(self._program(), self._path or "claude", agent=self.name)
         resumed = task.resume.conversation if task.resume is not None else ""
         schema = _argument(task.schema)
         stream = ClaudeStream(io.token, before=_totals(io, resumed), schema=schema is not None)

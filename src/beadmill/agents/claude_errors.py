@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from beadmill.agents._failures import BY_STATUS
 from beadmill.domain.ended import Why
 
-CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT, Why.STEPS})
 _BY_CATEGORY: Final[Mapping[str, Why]] = {
     "authentication_failed": Why.AUTH,
     "oauth_org_not_allowed": Why.AUTH,
@@ -26,9 +26,6 @@ _BY_CATEGORY: Final[Mapping[str, Why]] = {
     "model_not_found": Why.BAD_MODEL,
     "max_output_tokens": Why.TRUNCATED,
 }
-_BY_STATUS: Final = {
-    401: Why.AUTH, 402: Why.QUOTA, 403: Why.AUTH, 404: Why.BAD_MODEL, 408: Why.TRANSPORT, 413: Why.CONTEXT,
-}  # fmt: skip
 _CREDIT = re.compile(
     r"credit balance|out of (?:usage credits|extra usage|usage)\b|requires usage credits|spend limit|usage limit is set to \$0"
     r"|seat type doesn't include|allocation has been disabled|service is disabled for your org|insufficient.quota|billing",
@@ -67,7 +64,7 @@ def classify(message: str, *, category: str = "", status: int | None = None, ref
         return _BY_CATEGORY[category]
     text = next((why for pattern, why in _BY_TEXT if pattern.search(message)), None)
     if status is not None:
-        return _BY_STATUS.get(status) or (Why.OVERLOADED if status >= 500 else text or Why.INTERNAL)
+        return BY_STATUS.get(status) or (Why.OVERLOADED if status >= 500 else text or Why.INTERNAL)
     return text or (Why.TRANSPORT if category == "server_error" else Why.INTERNAL)
 
 

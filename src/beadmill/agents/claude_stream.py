@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from beadmill.agents._failures import CONTINUABLE
 from beadmill.agents._lines import OUTPUT, event, parse, unreadable
-from beadmill.agents.claude_errors import CONTINUABLE, classify, until
+from beadmill.agents.claude_errors import classify, until
 from beadmill.domain.ended import Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Json, Usage, estimate_tokens
 from beadmill.processes.spec import AgentEvent, EventKind

@@ -20,7 +20,6 @@ from beadmill.agents.codex_stream import CodexStream, Totals
 from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Access, Json
-from beadmill.errors import Unavailable
 from beadmill.processes import executables
 from beadmill.processes.environment import allowed
 from beadmill.processes.folder import read_json, write_json
@@ -125,14 +124,7 @@ class CodexAgent:
     # --- one turn
 
     async def drive(self, task: AgentTask, io: SessionIO) -> Ended:
-        program = self._program()
-        if program is None:
-            raise Unavailable(
-                f"codex is not installed: {self._path or 'codex'!r} was not found",
-                code="AGENT_MISSING",
-                next="run: beadmill agent install codex",
-            )
-        executables.require_trusted(program, os.environ)
+        program = _install.required(self._program(), self._path or "codex", agent=self.name)
         resumed = task.resume.conversation if task.resume is not None else ""
         schema, file = self._schema(task, io)
         again = ("resume", resumed) if resumed else ()
@@ -143,7 +135,9 @@ class CodexAgent:
         child = await io.spawn(argv, env=env, cwd=task.cwd, stdin=task.brief.text.encode())
         end = await follow(child, stream, io)
         if stream.totals is not None:
-            write_json(_totals_file(io, stream.thread), encode(stream.totals))
+            kept = _totals_file(io, stream.thread)
+            kept.parent.mkdir(parents=True, exist_ok=True)  # an agent may have removed its home
+            write_json(kept, encode(stream.totals))
         return end
 
     def _environment(self) -> dict[str, str]:

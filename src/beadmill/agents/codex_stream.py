@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from beadmill.agents import _strict
+from beadmill.agents._failures import BY_STATUS, CONTINUABLE
 from beadmill.agents._lines import OUTPUT, event, parse, unreadable
 from beadmill.domain.ended import Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Json, Usage
@@ -17,9 +18,6 @@ from beadmill.processes.spec import AgentEvent, EventKind
 
 _RETRY = re.compile(r"Reconnecting\.\.\. (\d+)/\d+ ?\(?(.*?)\)?$", re.DOTALL)
 _STATUS = re.compile(r"\bstatus:? (\d{3})\b")
-_BY_STATUS: Final = {
-    401: Why.AUTH, 403: Why.AUTH, 402: Why.QUOTA, 404: Why.BAD_MODEL, 408: Why.TRANSPORT, 413: Why.CONTEXT,
-}  # fmt: skip
 _LIMIT = re.compile(r"usage limit|rate.?limit|too many requests|status:? 429", re.IGNORECASE)
 _BY_TEXT: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), why)
@@ -34,7 +32,6 @@ _BY_TEXT: Final = tuple(
         (r"stream (?:disconnected|closed)|transport|network|connection|timed? ?out|error sending request|decoding|dns|tls", Why.TRANSPORT),
     )
 )  # fmt: skip
-_CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT})
 _AGAIN = re.compile(r"[Tt]ry again at (?:([A-Z][a-z]{2,8} \d{1,2})(?:st|nd|rd|th)?, (\d{4}),? )?(\d{1,2}:\d{2} [AP]M)")
 _AGAIN_IN = re.compile(r"[Tt]ry again in ((?:\d+ (?:day|hour|minute|second)s?,? ?(?:and )?)+)")
 _UNITS: Final = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
@@ -78,7 +75,7 @@ def classify(message: str) -> Why | None:
     status = _STATUS.search(message)
     if status:
         code = int(status[1])
-        return _BY_STATUS.get(code) or _by_text(message) or (Why.OVERLOADED if code >= 500 else Why.INTERNAL)
+        return BY_STATUS.get(code) or _by_text(message) or (Why.OVERLOADED if code >= 500 else Why.INTERNAL)
     return _by_text(message) or Why.INTERNAL
 
 
@@ -156,7 +153,7 @@ class CodexStream:
             return Limited(session=session, usage=self._usage, until=until(message, datetime.now(UTC)), message=message)
         if why is Why.INTERNAL and not self._failed:
             why = Why.NO_RESULT
-        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in _CONTINUABLE)
+        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in CONTINUABLE)
 
     def _data(self) -> Json:
         if self._schema is None:

@@ -154,14 +154,7 @@ class OpenCodeAgent:
     # --- the server, in a runner of its own
 
     async def serve(self, service: Service, io: ServerIO) -> str:
-        program = self._program()
-        if program is None:
-            raise Unavailable(
-                f"opencode is not installed: {self._path or 'opencode'!r} was not found",
-                code="AGENT_MISSING",
-                next="run: beadmill agent install opencode",
-            )
-        executables.require_trusted(program, os.environ)
+        program = _install.required(self._program(), self._path or "opencode", agent=self.name)
         home = Home.of(io.workspace)
         await asyncio.to_thread(home.furnish, self.data_home / "auth.json")
         password = secrets.token_urlsafe(24)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from beadmill.agents._failures import BY_STATUS, CONTINUABLE
 from beadmill.agents._lines import OUTPUT, event
 from beadmill.agents.opencode_home import STRUCTURED
 from beadmill.domain.ended import Asked, Ended, Failed, Limited, Replied, SessionRef, Why
@@ -16,9 +17,6 @@ from beadmill.domain.values import Json, Usage
 from beadmill.processes.spec import AgentEvent, EventKind
 
 SHELL: Final = ("bash", "shell")
-_BY_STATUS: Final = {
-    401: Why.AUTH, 403: Why.AUTH, 402: Why.QUOTA, 404: Why.BAD_MODEL, 408: Why.TRANSPORT, 413: Why.CONTEXT,
-}  # fmt: skip
 _BY_NAME: Final = {
     "ProviderAuthError": Why.AUTH,
     "ContextOverflowError": Why.CONTEXT,
@@ -42,7 +40,6 @@ _BY_TEXT: Final = tuple(
     )
 )
 _FINISH: Final = {"length": Why.TRUNCATED, "content-filter": Why.REFUSED}
-CONTINUABLE: Final = frozenset({Why.OVERLOADED, Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +95,8 @@ def classify(message: str, *, name: str = "", status: int = 0, detail: str = "")
     if status == 429 or _LIMIT.search(text):
         return None
     found = next((why for pattern, why in _BY_TEXT if pattern.search(text)), None)
-    if status in _BY_STATUS and found is not Why.BAD_MODEL:
-        return _BY_STATUS[status]
+    if status in BY_STATUS and found is not Why.BAD_MODEL:
+        return BY_STATUS[status]
     return found or (Why.OVERLOADED if status >= 500 else Why.INTERNAL)
 
 
