@@ -183,14 +183,3 @@ async def test_a_probing_turn_without_a_sign_in_says_how_to_sign_in(codex: World
     house.store.close()
     assert (took.ok, took.why) == (False, "auth")
     assert took.next == "sign in: set SCRIPTED_MODEL_KEY where the daemon starts"
-
-
-@pytest.mark.codex
-async def test_a_reply_outlives_an_agent_that_removes_its_home(codex: World) -> None:
-    free = {**codex.adapters["codex"].options, "bypass_sandbox": True}
-    codex.adapters["codex"] = registry.adapter("codex", free)
-    codex.sessions = codex.open()
-    codex.play({"shell": 'rm -rf "$HOME"'}, {"reply": "gone"})
-    end = await codex.run("t", codex.task())
-    assert isinstance(end, Replied)
-    assert (end.text, [p.suffix for p in (codex.workspace / "home").iterdir()]) == ("gone", [".json"])
