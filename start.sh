@@ -9,5 +9,6 @@ here=$(pwd)
 . .ci/venv.sh
 command -v git >/dev/null || die "git was not found" "install git 2.38 or newer"
 install requirements.lock use
+compile_source
 [ $# -gt 0 ] || set -- open
 exec "$here/.venv/bin/beadmill" "$@"

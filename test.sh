@@ -63,6 +63,7 @@ install_missing() {
 need git git
 install_missing
 install requirements-dev.lock tests use
+compile_source
 
 # Does this selection hold a test with the marker? The whole suite holds all.
 selected() {

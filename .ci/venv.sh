@@ -54,6 +54,11 @@ install() {
     done
 }
 
+# Where Python may not keep what it compiled (container images often say so), every process would compile Beadmill anew.
+compile_source() {
+    [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || .venv/bin/python -m compileall -q src 2>/dev/null || true
+}
+
 lock_of() {
     case $1 in
     use) echo requirements.lock ;;

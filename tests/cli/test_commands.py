@@ -103,7 +103,8 @@ def test_settings_and_agents_and_status_are_shown(attached: Cli) -> None:
     config = attached("config", "show", "--json").json
     agents = attached("agent", "list", "--json").json
     status = attached("status", "--json").json
-    assert (config["values"]["port"], status["database"]) == (7420, "SQLite")
+    assert (config["values"]["host"], config["sources"]["port"]) == ("127.0.0.1", "environment BEADMILL_PORT")
+    assert status["database"] == "SQLite"
     assert {"codex", "scripted"} <= {agent["name"] for agent in agents}
 
 

@@ -28,10 +28,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Cli:
-    """``cli("ticket", "list")`` on the home below ``place``."""
+    """``cli("ticket", "list")`` on the home below ``place``. Its daemon takes a free port, unless ``usual_port``."""
 
     place: Path
     extra: tuple[tuple[str, str], ...] = ()
+    usual_port: bool = False
 
     @property
     def home(self) -> Path:
@@ -43,7 +44,8 @@ class Cli:
         user = self.place / "user"
         user.mkdir(exist_ok=True)
         ours = {"HOME": str(user), "BEADMILL_HOME": str(self.home), "PYTHONPATH": str(SOURCE), "COLUMNS": "120"}
-        return {**kept, **ours, **dict(self.extra)}
+        port = {} if self.usual_port else {"BEADMILL_PORT": "0"}
+        return {**kept, **ours, **port, **dict(self.extra)}
 
     def __call__(self, *args: str, stdin: str = "") -> Said:
         done = subprocess.run(

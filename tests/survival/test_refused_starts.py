@@ -8,7 +8,7 @@ import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -83,11 +83,10 @@ def test_a_record_whose_pid_is_now_somebody_elses_is_not_believed_and_nobody_is_
 
 
 def test_the_usual_port_that_somebody_took_meanwhile_gives_way_to_a_free_one(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    with socket.socket() as taken:
-        with suppress(OSError):  # somebody has it already: all the better
-            taken.bind(("127.0.0.1", 7420))
-        taken.listen()
+    cli = Cli(tmp_path, usual_port=True)
+    with ExitStack() as stack:
+        with suppress(OSError):  # a daemon of whoever runs the tests has it already: all the better
+            stack.enter_context(socket.create_server(("127.0.0.1", 7420)))
         url = cli("start", "--json").json["url"]
     cli("stop")
     assert url.rpartition(":")[2] != "7420"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -127,6 +128,7 @@ def required(home: Path) -> Record:
 
 def serve(*, port: int | None) -> None:
     """This process becomes the daemon."""
+    gc.disable()  # the server enables it when it serves: what a start makes stays
     from beadmill.app import build
     from beadmill.settings import Settings
     from beadmill.web.server import serve as run

@@ -50,7 +50,7 @@ def create_app(web: Web) -> FastAPI:
     )
     app.state.web = web
     app.include_router(sign_in.router(web.ports, web.door))
-    app.include_router(api.router())
+    api.include(app)
     _include_pages(app, web)
     _handle_errors(app)
     app.add_middleware(Guard, ports=web.ports, door=web.door, meter=web.meter)

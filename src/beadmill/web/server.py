@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import logging.handlers
 import os
@@ -146,6 +147,8 @@ def _serve(settings: Settings, house: House, sock: socket.socket) -> None:
 
 def _ready(home: Path, me: record.Record) -> None:
     record.write(home, me)
+    gc.freeze()
+    gc.enable()
     log.info("serving %s (process %s, version %s)", me.url, me.pid, me.version)
 
 

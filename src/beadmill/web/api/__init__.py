@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 
 from beadmill.operations.routes import PREFIX
 from beadmill.web.api import artifacts, docs, gates, house, projects, runs, streams, tickets
 
 
-def router() -> APIRouter:
-    out = APIRouter()
+def include(app: FastAPI) -> None:
+    """Each router by itself: within a router of their own every route would be built twice."""
     for part in (projects, tickets, gates, runs, artifacts, streams, house):
-        out.include_router(part.router, prefix=PREFIX)
-    out.include_router(docs.router)
-    return out
+        app.include_router(part.router, prefix=PREFIX)
+    app.include_router(docs.router)
