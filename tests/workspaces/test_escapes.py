@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from cli_for_tests import Cli
 
 from beadmill.domain.values import Access
 from beadmill.processes.spec import Policy
@@ -27,6 +28,16 @@ for target in sys.argv[1:]:
     with socket.create_connection(("127.0.0.1", 47420)) as way:
         way.sendall(f"CONNECT {target} HTTP/1.1\\r\\n\\r\\n".encode())
         print(way.recv(4096).split()[1].decode())
+"""
+
+KNOCK = """
+import sys, urllib.error, urllib.request
+for method, path in (("GET", "tickets"), ("POST", "tickets"), ("GET", "config"), ("POST", "gates/1/answer")):
+    asked = urllib.request.Request(f"{sys.argv[1]}/api/v1/{path}", method=method, headers={"Idempotency-Key": "k"})
+    try:
+        print(urllib.request.urlopen(asked).status)
+    except urllib.error.HTTPError as refused:
+        print(refused.code)
 """
 
 
@@ -105,6 +116,15 @@ def test_an_allow_list_leads_to_the_listed_host_through_its_proxy_alone(outside:
 def test_the_host_holds_nothing_of_this_back(outside: Outside) -> None:
     found = outside.tries(HARMLESS, sandbox="host")
     assert {name: said for name, said in found.items() if said != "done"} == {}
+
+
+def test_the_daemon_refuses_who_has_no_credential_and_its_own_cannot_be_read(outside: Outside, tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    url = cli("start", "--json").json["url"]
+    knocked = outside.place.python(KNOCK, url)
+    read = outside.place.shell(f"cat {cli.home}/daemon.json")
+    assert cli("stop").code == 0
+    assert (knocked.out.split(), read.code, read.out) == (["401"] * 4, 1, "")
 
 
 @pytest.mark.parametrize("access", [Access.READ, Access.NONE])

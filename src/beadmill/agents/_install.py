@@ -10,11 +10,11 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from beadmill.agents.contract import Say, quiet
+from beadmill.agents.contract import Installed, Say, quiet
 from beadmill.domain.values import Json
 from beadmill.errors import Unavailable
 from beadmill.processes import executables
@@ -75,6 +75,20 @@ def native(program: Path, layouts: Sequence[str]) -> Path:
     return next((binary.resolve() for binary in found if binary.is_file()), program)
 
 
+async def installed(
+    package: str, folder: Path, detect: Callable[[], Awaitable[Installed | None]], *, say: Say = quiet
+) -> Installed:
+    """Installs the package and looks at it. Raises Unavailable as ``npm`` does, and when its program is not found."""
+    await npm(package, folder, say=say)
+    found = await detect()
+    if found is None:
+        command = by_hand(package, folder)
+        raise Unavailable(
+            f"{command} went well, yet its program is not found", code="AGENT_INSTALL", details={"command": command}
+        )
+    return found
+
+
 async def npm(package: str, folder: Path, *, version: str = "", say: Say = quiet) -> Path:
     """Installs the package; returns the folder of its programs.
 
@@ -99,14 +113,6 @@ async def npm(package: str, folder: Path, *, version: str = "", say: Say = quiet
     finally:
         await asyncio.to_thread(shutil.rmtree, fresh, ignore_errors=True)
     return folder / "bin"
-
-
-def not_found(package: str, folder: Path) -> Unavailable:
-    """The install went well, yet the program is not where it should be."""
-    command = by_hand(package, folder)
-    return Unavailable(
-        f"{command} went well, yet its program is not found", code="AGENT_INSTALL", details={"command": command}
-    )
 
 
 def by_hand(package: str, folder: Path) -> str:

@@ -91,11 +91,7 @@ class AcpAgent:
             raise Unavailable(
                 f"nobody said how to install {self.name}", code="AGENT_INSTALL", next="install it by hand"
             )
-        await _install.npm(self.cli.package, self._prefix, say=say)
-        found = await self.detect()
-        if found is None:
-            raise _install.not_found(self.cli.package, self._prefix)
-        return found
+        return await _install.installed(self.cli.package, self._prefix, self.detect, say=say)
 
     async def models(self) -> Sequence[Model]:
         """None: such a CLI names its models inside a session only."""

@@ -95,11 +95,7 @@ class ClaudeCodeAgent:
         return Installed(program, version, signed_in=self.home.signed_in, note=note, sign_in=how)
 
     async def install(self, say: Say = quiet) -> Installed:
-        await _install.npm(PACKAGE, self._prefix, say=say)
-        found = await self.detect()
-        if found is None:
-            raise _install.not_found(PACKAGE, self._prefix)
-        return found
+        return await _install.installed(PACKAGE, self._prefix, self.detect, say=say)
 
     async def models(self) -> Sequence[Model]:
         """The configured one, the CLI's aliases, and what else it keeps on disk for this account."""

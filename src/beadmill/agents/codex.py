@@ -71,11 +71,7 @@ class CodexAgent:
         return Installed(program, version, signed_in=self._signed_in(), note=note, sign_in=self._how())
 
     async def install(self, say: Say = quiet) -> Installed:
-        await _install.npm(PACKAGE, self._prefix, say=say)
-        found = await self.detect()
-        if found is None:
-            raise _install.not_found(PACKAGE, self._prefix)
-        return found
+        return await _install.installed(PACKAGE, self._prefix, self.detect, say=say)
 
     async def models(self) -> Sequence[Model]:
         """What Codex itself keeps on disk: its list of models, and the configured one."""

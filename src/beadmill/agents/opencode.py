@@ -97,11 +97,7 @@ class OpenCodeAgent:
         )
 
     async def install(self, say: Say = quiet) -> Installed:
-        await _install.npm(PACKAGE, self._prefix, say=say)
-        found = await self.detect()
-        if found is None:
-            raise _install.not_found(PACKAGE, self._prefix)
-        return found
+        return await _install.installed(PACKAGE, self._prefix, self.detect, say=say)
 
     async def models(self) -> Sequence[Model]:
         """The configured ones, and what OpenCode's cache knows of the providers that are signed in."""

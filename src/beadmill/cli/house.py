@@ -102,6 +102,7 @@ def _status(view: Any) -> None:
             ("tickets", ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in view["tickets"].items())),
             ("waits for you", f"{view['waits']} (beadmill gate list)" if view["waits"] else "nothing"),
             ("sessions", view["sessions"]),
+            ("agent servers", f"up for {', '.join(view['servers'])}" if view["servers"] else "none"),
             ("log", view["log"]),
         ]
     )

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,13 @@ async def show(ports: Ports, *, actor: Actor) -> views.StatusView:
     """Counts per board column, what waits, what runs, and the checks of a quick doctor."""
     require(actor, Permission.READ)
     health = (*await asyncio.to_thread(_health, ports), await _sandbox(ports))
-    return await ports.store.read(lambda conn: _view(ports, conn, health))
+    serving = await asyncio.to_thread(ports.sessions.servers.runs)
+    return await ports.store.read(lambda conn: _view(ports, conn, health, serving))
 
 
-def _view(ports: Ports, conn: Connection, health: tuple[views.HealthLine, ...]) -> views.StatusView:
+def _view(
+    ports: Ports, conn: Connection, health: tuple[views.HealthLine, ...], serving: Collection[str]
+) -> views.StatusView:
     count = sa.func.count()
     columns: Counter[str] = Counter({"todo": 0, "needs_input": 0, "in_progress": 0, "done": 0})
     grouped = sa.select(t.tickets.c.status, _rows.asked().label("asked"), count.label("n"))
@@ -46,9 +50,18 @@ def _view(ports: Ports, conn: Connection, health: tuple[views.HealthLine, ...]) 
         tickets=dict(columns),
         waits=waits,
         sessions=conn.execute(live).scalar_one(),
+        servers=_owners(conn, serving),
         seq=_rows.last_seq(conn),
         health=health,
     )
+
+
+def _owners(conn: Connection, runs: Collection[str]) -> tuple[str, ...]:
+    """The ticket of each run; a run without one, or one the store does not know, is named itself."""
+    joined = t.runs.join(t.tickets, t.tickets.c.id == t.runs.c.ticket_id)
+    found = conn.execute(sa.select(t.runs.c.id, t.tickets.c.key).select_from(joined).where(t.runs.c.id.in_(runs)))
+    keys = {row.id: row.key for row in found}
+    return tuple(sorted(keys.get(run, run) for run in runs))
 
 
 def _health(ports: Ports) -> tuple[views.HealthLine, ...]:

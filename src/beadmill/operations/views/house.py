@@ -107,12 +107,15 @@ class HealthLine(View):
 
 
 class StatusView(View):
+    """``servers``: the tickets for which an agent's server stays up between turns."""
+
     version: str
     home: str
     database: str
     tickets: dict[str, int]
     waits: int
     sessions: int
+    servers: tuple[str, ...]
     seq: int
     health: tuple[HealthLine, ...]
 
