@@ -115,15 +115,25 @@ async def test_a_cli_that_says_nothing_of_its_sign_in_is_not_guessed(tmp_path: P
     assert found.signed_in is None
 
 
-def test_the_sign_in_is_lent_to_the_home_of_the_session(tmp_path: Path) -> None:
+def test_the_sign_in_is_linked_into_the_home_of_the_session_and_the_configuration_copied(tmp_path: Path) -> None:
     real, home = tmp_path / "real", tmp_path / "home"
     (real / ".made").mkdir(parents=True)
     home.mkdir()
-    agent = AcpAgent({"name": "made", "home": str(real), "auth": [".made", ".config/made"]})
-    agent._lend_sign_in(home)
-    agent._lend_sign_in(home)
-    assert ((home / ".made").readlink(), (home / ".config").exists()) == (real / ".made", False)
-    assert agent.auth_paths == (real / ".made", real / ".config/made")
+    (real / ".made/key").write_text("secret")
+    (real / ".made/settings.json").write_text("{}")
+    data = {"auth": [".made/key", ".made/none"], "copied": [".made/settings.json", ".made/none.json"]}
+    agent = AcpAgent({"name": "made", "home": str(real), **data})
+    agent._lend(home)
+    (home / ".made/settings.json").write_text("what an agent made of it")
+    agent._lend(home)
+    assert sorted(p.name for p in (home / ".made").iterdir()) == ["key", "settings.json"]
+    assert ((home / ".made/key").readlink(), (home / ".made/settings.json").read_text()) == (real / ".made/key", "{}")
+    assert agent.auth_paths == (real / ".made/key", real / ".made/none")
+
+
+def test_an_environment_may_name_the_home_of_the_user(tmp_path: Path) -> None:
+    agent = AcpAgent({"name": "made", "home": str(tmp_path), "argv": ["made"], "env": {"MADE_HOME": "{home}/.made"}})
+    assert agent._environment()["MADE_HOME"] == f"{tmp_path}/.made"
 
 
 def test_a_sandbox_shows_the_packages_beside_a_program_of_npm(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 from beadmill import app
 from beadmill.agents import registry
 from beadmill.agents.codex import CodexAgent, native
+from beadmill.agents.codex_home import CodexHome
 from beadmill.agents.contract import Model
 from beadmill.demo.model.server import ModelServer
 from beadmill.domain.ended import Failed, Replied, SessionRef, Why
@@ -155,6 +159,54 @@ def test_the_runner_is_told_which_variables_codex_needs(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('model_provider="p"\n[model_providers.p]\nenv_key="P_KEY"\n')
     adapter = registry.adapter("codex", {"codex_home": str(tmp_path)})
     assert (adapter.env, adapter.site) == (("CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY", "P_KEY"), False)
+
+
+MINE = """
+model = "large"
+model_provider = "p"
+notify = ["/home/me/notify"]
+[mcp_servers.mine]
+command = "/home/me/server"
+[model_providers.p]
+name = 'a "local" one'
+base_url = "http://127.0.0.1:1/v1"
+env_key = "P_KEY"
+requires_openai_auth = false
+request_max_retries = 2
+http_headers = { "X-Team" = "ü" }
+"""
+
+
+def test_a_workspace_has_the_users_provider_and_nothing_that_runs(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(MINE)
+    made = CodexHome(tmp_path).furnish(_folder(tmp_path / "home"))
+    taken = tomllib.loads((made / "config.toml").read_text())
+    assert taken == {k: v for k, v in tomllib.loads(MINE).items() if k.startswith("model")}
+    assert sorted(p.name for p in made.iterdir()) == ["config.toml"]
+
+
+def test_a_workspace_has_the_users_sign_in_and_none_of_his_conversations(tmp_path: Path) -> None:
+    (tmp_path / "auth.json").write_text("{}")
+    (tmp_path / "sessions").mkdir()
+    home = CodexHome(tmp_path)
+    made = home.furnish(_folder(tmp_path / "home"))
+    assert sorted(p.name for p in made.iterdir()) == ["auth.json", "config.toml"]
+    assert ((made / "auth.json").readlink(), home.shared[0]) == (tmp_path / "auth.json", tmp_path / "auth.json")
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+@pytest.mark.codex
+def test_the_real_codex_renews_a_sign_in_through_the_link(tmp_path: Path) -> None:
+    user, home = _folder(tmp_path / "me"), _folder(tmp_path / "home")
+    (user / "auth.json").write_text("{}")
+    env = {"CODEX_HOME": str(CodexHome(user).furnish(home)), "HOME": str(home), "PATH": os.environ["PATH"]}
+    argv = [str(native(Path(CODEX))), "login", "--with-api-key"]
+    subprocess.run(argv, env=env, input=b"sk-renewed", check=True, capture_output=True)
+    assert json.loads((user / "auth.json").read_text())["OPENAI_API_KEY"] == "sk-renewed"
 
 
 def test_an_unknown_agent_lists_the_known_ones() -> None:

@@ -13,7 +13,7 @@ import pytest
 from beadmill.agents import registry
 from beadmill.agents.contract import Model
 from beadmill.agents.opencode import OpenCodeAgent
-from beadmill.agents.opencode_home import code_of_project, read_jsonc
+from beadmill.agents.opencode_home import Home, code_of_project, read_jsonc
 from beadmill.domain.ended import Asked, Failed, Lost, Replied, SessionRef, Stopped, Why
 from beadmill.domain.values import Access, Json, Seat
 from beadmill.processes.folder import read_json
@@ -326,3 +326,15 @@ def test_comments_and_trailing_commas_are_no_reason_to_know_nothing(tmp_path: Pa
     path = tmp_path / "opencode.jsonc"
     path.write_text('{\n  // the "model"\n  "model": "a//b", /* old */ "list": [1, 2,],\n}\n')
     assert read_jsonc(path) == {"model": "a//b", "list": [1, 2]}
+
+
+def test_a_link_that_an_agent_planted_in_its_home_leads_the_next_server_nowhere(tmp_path: Path) -> None:
+    user, home = tmp_path / "me", tmp_path / "home"
+    (home / "opencode/.local/share").mkdir(parents=True)
+    user.mkdir()
+    (user / "auth.json").write_text("mine")
+    (home / "opencode/.local/share/opencode").symlink_to(user)
+    (home / "opencode/.config").symlink_to(user)
+    Home(home / "opencode").furnish(user / "auth.json")
+    assert [(p.name, p.is_symlink(), p.read_text()) for p in user.iterdir()] == [("auth.json", False, "mine")]
+    assert (home / "opencode/.local/share/opencode/auth.json").readlink() == user / "auth.json"

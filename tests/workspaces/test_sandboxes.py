@@ -116,11 +116,38 @@ def test_the_runner_can_load_it_with_the_standard_library_alone(sandbox: str) ->
 # --- bubblewrap alone
 
 
+RENEW = """
+import os, sys
+auth = sys.argv[1]
+with open(auth + ".new", "w") as fresh:
+    fresh.write("renewed")
+try:
+    os.rename(auth + ".new", auth)
+except OSError as error:  # what CLIs do then
+    print(error.strerror)
+    open(auth, "w").write("renewed")
+print(*sorted(os.listdir(os.path.dirname(auth))))
+"""
+
+
 @pytest.mark.sandbox
-def test_a_sign_in_folder_can_be_written_and_its_neighbours_are_not_there(place: Place) -> None:
-    mine = place.home / ".codex"  # made when it is not there: its CLI may never have run
-    done = place.shell(f"echo fresh >{mine}/auth.json; ls -A {place.home}", policy=Policy(binds=(mine,)))
-    assert (done.out, (mine / "auth.json").read_text()) == (".codex\n", "fresh\n")
+def test_a_sign_in_can_be_renewed_and_what_lies_beside_it_is_not_there(place: Place) -> None:
+    mine = place.home / ".cli"
+    mine.mkdir()
+    (mine / "auth.json").write_text("old")
+    (mine / "config.toml").write_text("mine")
+    binds = Policy(binds=(mine / "auth.json", mine / "none"))
+    done = place.python(RENEW, str(mine / "auth.json"), policy=binds)
+    assert done.out.splitlines() == ["Device or resource busy", "auth.json auth.json.new"]
+    assert {p.name: p.read_text() for p in mine.iterdir()} == {"auth.json": "renewed", "config.toml": "mine"}
+
+
+@pytest.mark.sandbox
+def test_two_files_of_one_folder_are_both_there_and_its_neighbours_are_not(place: Place) -> None:
+    for name in ("a", "b", "c"):
+        (place.home / name).write_text(name)
+    done = place.shell(f"ls -A {place.home}", policy=Policy(binds=(place.home / "a", place.home / "b")))
+    assert done.out.split() == ["a", "b"]
 
 
 @pytest.mark.sandbox

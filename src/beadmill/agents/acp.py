@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from beadmill.agents import _install, acp_options, acp_permission
+from beadmill.agents import _install, _spent, acp_options, acp_permission
 from beadmill.agents._lines import event
 from beadmill.agents.acp_cli import describe
 from beadmill.agents.acp_stream import AcpStream, Broken
@@ -22,9 +22,8 @@ from beadmill.agents.opencode_home import require_no_code
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Access, Json
 from beadmill.errors import Unavailable
-from beadmill.processes import executables
+from beadmill.processes import executables, within
 from beadmill.processes.environment import allowed
-from beadmill.processes.folder import read_json, write_json
 from beadmill.processes.spec import AgentTask, EventKind
 
 if TYPE_CHECKING:
@@ -50,10 +49,11 @@ class AcpAgent:
         self._chosen = str(options.get("path") or "")
         self._path = self._chosen or next(iter(self.cli.argv), "")
         self._prefix = _install.prefix(options, self.name)
-        self._home = Path(str(options.get("home") or "~")).expanduser()
+        self._home = Path(str(options.get("home") or "~")).expanduser().absolute()
 
     @property
     def auth_paths(self) -> tuple[Path, ...]:
+        """Nothing of its configuration, and no folder: what lies there would run in the user's next session."""
         return tuple(self._home / path for path in self.cli.auth)
 
     @property
@@ -110,7 +110,8 @@ class AcpAgent:
 
     def _environment(self) -> dict[str, str]:
         keys = {name: os.environ[name] for name in self.cli.keys if name in os.environ}
-        return {**allowed(os.environ), **keys, **self.cli.env}
+        told = {name: value.replace("{home}", str(self._home)) for name, value in self.cli.env.items()}
+        return {**allowed(os.environ), **keys, **told}
 
     def _signed_in(self) -> bool | None:
         env = self._environment()
@@ -132,9 +133,9 @@ class AcpAgent:
         executables.require_trusted(program, os.environ)
         if self.cli.runs_plugins and not self.cli.trust_project:
             require_no_code(task.cwd, agent=self.name)
-        self._lend_sign_in(io.workspace / "home")
+        self._lend(io.workspace / "home")
         conversation = task.resume.conversation if task.resume is not None else ""
-        stream = AcpStream(self.cli, io.token, spent=_spent(io, conversation), model=task.seat.model)
+        stream = AcpStream(self.cli, io.token, spent=_before(io, self.name, conversation), model=task.seat.model)
         argv = [str(program), *self.cli.argv[1:], *self._flags(task)]
         child = await io.spawn(argv, env=self._variables(task.access), cwd=task.cwd, stdin=None)
         try:
@@ -142,7 +143,7 @@ class AcpAgent:
             return stream.end(await _exit(child, stream), child.stderr_tail())
         finally:
             if stream.conversation and stream.spent is not None:
-                write_json(_ledger(io, stream.conversation), {"cost_usd": stream.spent})
+                _spent.keep(io.workspace, self.name, stream.conversation, {"cost_usd": stream.spent})
             await child.terminate()
 
     def _flags(self, task: AgentTask) -> Iterator[str]:
@@ -157,14 +158,14 @@ class AcpAgent:
         limits = {} if access in _WRITES else self.cli.limited_env
         return {k: v for k, v in {**self._environment(), **limits}.items() if k not in ("HOME", "TMPDIR")}
 
-    def _lend_sign_in(self, home: Path) -> None:
-        """The session has a HOME of its own; the sign-in of the user's is linked into it."""
+    def _lend(self, home: Path) -> None:
+        """The session has a HOME of its own: the user's sign-in is linked into it, his configuration copied."""
         for path in self.cli.auth:
-            link, real = home / path, self._home / path
-            if real.exists() and not link.exists():
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.unlink(missing_ok=True)
-                link.symlink_to(real)
+            if (self._home / path).exists():
+                within.link(home, path, self._home / path)
+        for path in self.cli.copied:
+            if (self._home / path).is_file():
+                within.write(home, path, (self._home / path).read_text(encoding="utf-8", errors="replace"))
 
     async def _follow(self, child: Child, stream: AcpStream, task: AgentTask, io: SessionIO) -> None:
         from beadmill.agents.acp_talk import Talk
@@ -213,10 +214,6 @@ async def _exit(child: Child, stream: AcpStream) -> int | None:
         return None
 
 
-def _ledger(io: SessionIO, conversation: str) -> Path:
-    return io.workspace / "home" / f".acp-cost-{re.sub(r'[^A-Za-z0-9_-]', '', conversation)}.json"
-
-
-def _spent(io: SessionIO, conversation: str) -> float | None:
-    known = read_json(_ledger(io, conversation)) if conversation else None
+def _before(io: SessionIO, agent: str, conversation: str) -> float | None:
+    known = _spent.known(io.workspace, agent, conversation)
     return None if known is None else known["cost_usd"]

@@ -29,9 +29,10 @@ class Cli:
     sign_in: str = ""  # what a person runs to sign in
     keys: tuple[str, ...] = ()  # variables of the daemon that are handed on
     signs_in: tuple[str, ...] = ()  # those of them that are a sign-in
-    auth: tuple[str, ...] = ()  # files and folders of its sign-in
-    signed_in_by: tuple[str, ...] = ()  # those of them that are there only when it is signed in
-    env: Mapping[str, str] = field(default_factory=dict)
+    auth: tuple[str, ...] = ()  # of its sign-in, shared with the user: files, since what lies in a folder may be run
+    copied: tuple[str, ...] = ()  # files of its configuration: a session has a copy
+    signed_in_by: tuple[str, ...] = ()  # of both, those that are there only when it is signed in
+    env: Mapping[str, str] = field(default_factory=dict)  # {home} is the user's
     limited_env: Mapping[str, str] = field(default_factory=dict)
     limited_argv: tuple[str, ...] = ()
     model_argv: tuple[str, ...] = ()  # with {model}; empty = by the session's own options

@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from beadmill.agents import _install
+from beadmill.agents import _install, _spent
 from beadmill.agents._lines import follow
 from beadmill.agents.claude_home import ClaudeHome, secrets_among
 from beadmill.agents.claude_stream import ClaudeStream, Totals
 from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Ended
 from beadmill.domain.values import Access, Json
-from beadmill.processes import executables
+from beadmill.processes import executables, within
 from beadmill.processes.environment import allowed
-from beadmill.processes.folder import read_json, write_json
 from beadmill.processes.spec import AgentTask
 from beadmill.processes.wire import encode
 
@@ -135,7 +133,7 @@ class ClaudeCodeAgent:
             raise
         finally:
             if stream.totals is not None:
-                write_json(_totals_file(io, stream.conversation), encode(stream.totals))
+                _spent.keep(io.workspace, self.name, stream.conversation, encode(stream.totals))
 
     def _flags(self, task: AgentTask, resumed: str, schema: str | None) -> Iterator[str]:
         yield from ("-p", "--output-format", "stream-json", "--verbose")
@@ -178,10 +176,8 @@ def _rights(access: Access) -> Iterator[str]:
 
 def _blindfold(io: SessionIO, told: Mapping[str, str]) -> Path:
     """A file that the CLI reads before every command of the model: keys are not in their environment."""
-    path = io.workspace / "tmp" / f"claude-env-{os.getpid()}.sh"
     hidden = (*secrets_among(told), "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_MESSAGING_SOCKET")
-    path.write_text(f"unset {' '.join(hidden)}\n", encoding="utf-8")
-    return path
+    return within.write(io.workspace / "tmp", f"claude-env-{os.getpid()}.sh", f"unset {' '.join(hidden)}\n")
 
 
 def _argument(schema: Json) -> str | None:
@@ -192,9 +188,5 @@ def _argument(schema: Json) -> str | None:
     return text if len(text.encode()) <= _SCHEMA_LIMIT else None
 
 
-def _totals_file(io: SessionIO, conversation: str) -> Path:
-    return io.workspace / "home" / f".claude-usage-{re.sub(r'[^A-Za-z0-9-]', '', conversation)}.json"
-
-
 def _totals(io: SessionIO, conversation: str) -> Totals:
-    return Totals(**(read_json(_totals_file(io, conversation)) or {})) if conversation else Totals()
+    return Totals(**(_spent.known(io.workspace, ClaudeCodeAgent.name, conversation) or {}))

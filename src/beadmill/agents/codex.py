@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from beadmill.agents import _install, _strict
+from beadmill.agents import _install, _spent, _strict
 from beadmill.agents._lines import follow
+from beadmill.agents.codex_home import CodexHome
 from beadmill.agents.codex_stream import CodexStream, Totals
 from beadmill.agents.contract import Capabilities, Installed, Model, Say, SessionIO, quiet
 from beadmill.domain.ended import Ended
@@ -45,13 +44,14 @@ class CodexAgent:
         self._path = str(options.get("path") or "")
         self._prefix = _install.prefix(options, self.name)
         home = options.get("codex_home") or os.environ.get("CODEX_HOME") or "~/.codex"
-        self.home = Path(str(home)).expanduser()
+        self.home = CodexHome(Path(str(home)).expanduser().absolute())
         self._env: Mapping[str, str] = options.get("env") or {}
         self._bypass = bool(options.get("bypass_sandbox"))
 
     @property
     def auth_paths(self) -> tuple[Path, ...]:
-        return (self.home,)
+        """The sign-in alone: whoever may write the user's settings would run code in his next session."""
+        return self.home.shared
 
     @property
     def env_names(self) -> tuple[str, ...]:
@@ -75,9 +75,9 @@ class CodexAgent:
 
     async def models(self) -> Sequence[Model]:
         """What Codex itself keeps on disk: its list of models, and the configured one."""
-        cached = (read_json(self.home / "models_cache.json") or {}).get("models") or []
+        cached = (read_json(self.home.folder / "models_cache.json") or {}).get("models") or []
         found = [_model(row) for row in cached if isinstance(row, dict) and row.get("slug")]
-        configured = str(self._config().get("model") or "")
+        configured = str(self.home.config.get("model") or "")
         known = {m.id for m in found}
         return [*([Model(configured)] if configured and configured not in known else []), *found]
 
@@ -88,26 +88,15 @@ class CodexAgent:
         )
         return None if found is None else native(found)
 
-    def _config(self) -> Mapping[str, Json]:
-        try:
-            return tomllib.loads((self.home / "config.toml").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-
-    def _provider(self) -> Mapping[str, Json]:
-        config = self._config()
-        provider = config.get("model_providers", {}).get(config.get("model_provider", ""), {})
-        return provider if isinstance(provider, dict) else {}
-
     def _provider_key(self) -> str:
-        return str(self._provider().get("env_key") or "")
+        return str(self.home.provider.get("env_key") or "")
 
     def _signed_in(self) -> bool:
         env = {**os.environ, **self._env}
-        provider, key = self._provider(), self._provider_key()
+        provider, key = self.home.provider, self._provider_key()
         if provider and not provider.get("requires_openai_auth"):
             return not key or bool(env.get(key))
-        return (self.home / "auth.json").exists() or any(env.get(name) for name in KEYS)
+        return self.home.sign_in.exists() or any(env.get(name) for name in KEYS)
 
     def _how(self) -> str:
         own = self._provider_key()
@@ -125,20 +114,19 @@ class CodexAgent:
         schema, file = self._schema(task, io)
         again = ("resume", resumed) if resumed else ()
         argv = [str(program), "exec", *again, *self._flags(task, io, resumed, file), "-"]
-        model = task.seat.model or str(self._config().get("model") or "")
+        model = task.seat.model or str(self.home.config.get("model") or "")
         stream = CodexStream(io.token, before=_totals(io, resumed), schema=schema, model=model)
         env = {k: v for k, v in self._environment().items() if k not in ("HOME", "TMPDIR")}
+        env["CODEX_HOME"] = str(self.home.furnish(io.workspace / "home"))
         child = await io.spawn(argv, env=env, cwd=task.cwd, stdin=task.brief.text.encode())
         end = await follow(child, stream, io)
         if stream.totals is not None:
-            kept = _totals_file(io, stream.thread)
-            kept.parent.mkdir(parents=True, exist_ok=True)  # an agent may have removed its home
-            write_json(kept, encode(stream.totals))
+            _spent.keep(io.workspace, self.name, stream.thread, encode(stream.totals))
         return end
 
     def _environment(self) -> dict[str, str]:
         keys = {name: os.environ[name] for name in self.env_names if name in os.environ}
-        return {**allowed(os.environ), **keys, **self._env, "CODEX_HOME": str(self.home)}
+        return {**allowed(os.environ), **keys, **self._env, "CODEX_HOME": str(self.home.folder)}
 
     def _flags(self, task: AgentTask, io: SessionIO, resumed: str, schema: Path | None) -> Iterator[str]:
         yield from ("--json", "--skip-git-repo-check")
@@ -192,9 +180,5 @@ def native(program: Path) -> Path:
     return _install.native(program, _LAYOUTS)
 
 
-def _totals_file(io: SessionIO, thread: str) -> Path:
-    return io.workspace / "home" / f".codex-usage-{re.sub(r'[^A-Za-z0-9-]', '', thread)}.json"
-
-
 def _totals(io: SessionIO, thread: str) -> Totals:
-    return Totals(**(read_json(_totals_file(io, thread)) or {})) if thread else Totals()
+    return Totals(**(_spent.known(io.workspace, CodexAgent.name, thread) or {}))

@@ -104,7 +104,9 @@ class SessionIO(Protocol):
 
 
 class Agent(Protocol):
-    """An adapter may also have ``read_paths``: files that its CLI reads besides the executable and ``auth_paths``."""
+    """``auth_paths`` are files of the user's sign-in, which a box may write. No folder, and nothing that says what the CLI
+    runs: the user's own session would run it. An adapter may also have ``read_paths``, which its CLI only reads, and
+    writes into a workspace by ``processes.within`` alone."""
 
     name: str
     can: Capabilities

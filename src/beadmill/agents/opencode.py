@@ -67,11 +67,12 @@ class OpenCodeAgent:
 
     @property
     def auth_paths(self) -> tuple[Path, ...]:
-        return (self.data_home / "auth.json", self.config_home)
+        return (self.data_home / "auth.json",)
 
     @property
     def read_paths(self) -> tuple[Path, ...]:
-        return (self._known_models,)
+        """Plugins and servers of the user's configuration would run in his next session: nobody inside writes there."""
+        return (self._known_models, self.config_home)
 
     @property
     def env_names(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from beadmill.domain.values import Access, Json
 from beadmill.errors import Unavailable
+from beadmill.processes import within
 
 LEASH: Final = Path(__file__).with_name("opencode_leash.js")
 NAMES: Final = ("opencode.json", "opencode.jsonc")
@@ -60,31 +61,29 @@ class Home:
         return self.root / "nothing"
 
     def furnish(self, auth: Path) -> None:
-        """Idempotent; two servers may do it at once."""
-        config = self.root / ".config" / "opencode"
-        data = self.root / ".local" / "share" / "opencode"
-        for place in (self.marks, config / "node_modules", data):
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.nothing.mkdir(mode=0o500, exist_ok=True)
+        """Idempotent; two servers may do it at once. Agents of the workspace write here too."""
+        home, config = self.root.parent, f"{self.root.name}/.config/opencode"
+        for name in (self.marks.name, ".local/share/opencode"):
+            within.make(home, f"{self.root.name}/{name}")
+        within.make(home, f"{config}/node_modules")
+        within.make(home, f"{self.root.name}/{self.nothing.name}", mode=0o500)
         # Without these OpenCode asks the registry for the types of its plugin interface, in every new HOME.
-        _write(config / "package.json", {"dependencies": {}})
-        _write(config / "package-lock.json", {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}})
-        link = data / "auth.json"
-        if auth.exists() and not link.is_symlink():
-            link.unlink(missing_ok=True)
-            link.symlink_to(auth)
-        (self.root / LEASH.name).write_bytes(LEASH.read_bytes())
+        within.write(home, f"{config}/package.json", json.dumps({"dependencies": {}}))
+        locked = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+        within.write(home, f"{config}/package-lock.json", json.dumps(locked))
+        if auth.exists():
+            within.link(home, f"{self.root.name}/.local/share/opencode/auth.json", auth)
+        within.write(home, f"{self.root.name}/{LEASH.name}", LEASH.read_text(encoding="utf-8"))
 
     def mark(self, conversation: str, marks: Mapping[str, str]) -> None:
         """From now on its tools may run, and carry these."""
-        self.marks.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(self._mark(conversation), marks)
+        within.write(self.root.parent, self._mark(conversation), json.dumps(marks))
 
     def unmark(self, conversation: str) -> None:
-        self._mark(conversation).unlink(missing_ok=True)
+        within.remove(self.root.parent, self._mark(conversation))
 
-    def _mark(self, conversation: str) -> Path:
-        return self.marks / f"{re.sub(r'[^A-Za-z0-9_-]', '', conversation)}.json"
+    def _mark(self, conversation: str) -> str:
+        return f"{self.root.name}/{self.marks.name}/{re.sub(r'[^A-Za-z0-9_-]', '', conversation)}.json"
 
     def environment(self, *, password: str, config: Json, hidden: Sequence[str], models: Path) -> dict[str, str]:
         """``hidden`` are variables that commands of the model do not see."""
@@ -117,12 +116,6 @@ def rules(access: Access, *, questions: bool) -> list[Json]:
     allowed = (*ALLOWED[access], STRUCTURED, *(("question",) if questions else ()))
     deny = {"permission": "*", "pattern": "*", "action": "deny"}
     return [deny, *({"permission": name, "pattern": "*", "action": "allow"} for name in allowed)]
-
-
-def _write(path: Path, value: Json) -> None:
-    text = json.dumps(value)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
 
 
 # --- what a repository may not do

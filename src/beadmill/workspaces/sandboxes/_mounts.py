@@ -46,6 +46,7 @@ class Mounts:
         self._arguments: list[str] = []
         self._links: dict[Path, str] = {}
         self._shown: list[Path] = []
+        self._made: set[Path] = set()
         self.scratch: Path | None = None
 
     def shows(self, path: Path) -> bool:
@@ -70,6 +71,12 @@ class Mounts:
 
     def empty(self, path: Path) -> None:
         self._arguments += ["--tmpfs", str(path)]
+
+    def make(self, path: Path) -> None:
+        """A folder of the box's own at a real ``path``, unless something shown lies there, above or below."""
+        if path not in self._made and not self.shows(path) and not any(p.is_relative_to(path) for p in self._shown):
+            self.empty(path)
+            self._made.add(path)
 
     def add(self, *arguments: str) -> None:
         self._arguments += arguments

@@ -143,8 +143,8 @@ def _show_beside(mounts: Mounts, policy: Policy) -> None:
         for path in paths:
             if reveals(walk(path)[0], policy.hidden):
                 raise _refused(f"{path} would show what the sandbox hides", "Name a narrower folder.")
-            if write and not path.suffix:  # a CLI that never ran makes its folder; inside it could not
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if write and path.is_file():  # CLIs write beside it first, and lock
+                mounts.make(walk(path)[0].parent)
             mounts.show(path, write=write)
 
 
