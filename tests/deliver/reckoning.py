@@ -16,6 +16,7 @@ from typing import Any, Final
 from beadmill.agents import registry
 from beadmill.processes import folder as files
 from beadmill.processes import procs
+from beadmill.processes.servers import is_server
 from tests.deliver.shown import Shown
 
 Rows = Counter[tuple[Any, ...]]
@@ -83,6 +84,8 @@ def _said(shown: Shown) -> Rows:
     """How often each session began, edited, ran a command and ended: an agent that was asked twice began twice."""
     kinds: Rows = Counter()
     for session in shown.sessions().all():
+        if is_server(session.token):  # one is started whenever it is needed, and named after what it was started with
+            continue
         for line in (session.folder / "events.jsonl").read_text().splitlines():
             kind = json.loads(line)["kind"]
             if kind in ("started", "tool", "command_done", "ended"):
@@ -106,7 +109,9 @@ def _files(shown: Shown) -> Rows:
     home = shown.place.home
     theirs = tuple(f"{name}/" for name in registry.paths())
     found = (path.relative_to(home).as_posix() for path in home.rglob("*"))
-    own = re.compile(r"logs/|backups/|beadmill\.db-|daemon\.json|sessions/[^/]+/(control|runner\.log)$")
+    own = re.compile(
+        r"logs/|backups/|beadmill\.db-|daemon\.json|sessions/[^/]+/(control|runner\.log)$|sessions/[^/]+-server-"
+    )
     by_path = re.compile(r"(?<=/\.locks/)[0-9a-f]+|(?<=^trust/own-)[0-9a-f]+|(?<=^trust/common-)[0-9a-f]+")
     return Counter((by_path.sub("…", name),) for name in found if not (own.match(name) or name.startswith(theirs)))
 
