@@ -94,10 +94,12 @@ def _said(shown: Shown) -> Rows:
 
 
 def _refs(shown: Shown) -> Rows:
-    """Names only; a commit has its time in it."""
+    """Names only, since a commit has its time in it; of undo refs what they were kept for, since they are numbered."""
     found: Rows = Counter()
     for where in (shown.place.checkout, shown.place.origin):
-        found.update((where.name, name) for name in _git(where, "for-each-ref", "--format=%(refname)").split())
+        for line in _git(where, "for-each-ref", "--format=%(refname)%09%(subject)").splitlines():
+            name, _, why = line.partition("\t")
+            found[where.name, re.sub(r"\d+$", why, name) if name.startswith("refs/beadmill/undo/") else name] += 1
     trees = _git(shown.place.checkout, "worktree", "list", "--porcelain").count("worktree ")
     found["worktrees", trees] += 1
     return found

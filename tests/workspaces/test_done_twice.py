@@ -55,3 +55,34 @@ async def test_paths_brought_twice_behind_a_kept_state_make_no_ref_of_the_state_
     for _ in range(2):
         await trees.restore_paths(tree, tree.base_commit, ["README.md"], first)
     assert ((Path(tree.path) / "README.md").read_text(), await kept(tree)) == ("sample\n", [first])
+
+
+async def test_what_a_person_changed_between_two_tries_of_one_act_is_kept_beside_the_first_state(
+    repo: Path, tmp_path: Path, git: Git
+) -> None:
+    trees, tree = await opened(repo, tmp_path)
+    (Path(tree.path) / "new.txt").write_text("work\n")
+    first = await trees.reset(tree, tree.base_commit, why="try 1 failed", key="run/step#0")
+    (Path(tree.path) / "mine.txt").write_text("by hand\n")
+    again = await trees.reset(tree, tree.base_commit, why="try 1 failed", key="run/step#0")
+    assert (again, await trees.undone(tree, "run/step#0"), len(await kept(tree))) == (first, first, 2)
+    assert git(repo, "show", f"{tree.undo_prefix}/2:mine.txt") == "by hand"
+
+
+async def test_a_restore_done_twice_keeps_what_was_there_before_the_first_once(repo: Path, tmp_path: Path) -> None:
+    trees, tree = await opened(repo, tmp_path)
+    (Path(tree.path) / "new.txt").write_text("work\n")
+    saved = await trees.undo(tree, "red on base")
+    (Path(tree.path) / "new.txt").unlink()
+    for _ in range(2):
+        await trees.stash_apply(tree, saved, key="run/restore#0")
+    assert ((Path(tree.path) / "new.txt").read_text(), len(await kept(tree))) == ("work\n", 2)
+
+
+async def test_a_commit_that_is_there_by_its_key_is_not_squashed_again(repo: Path, tmp_path: Path) -> None:
+    trees, tree = await opened(repo, tmp_path)
+    (Path(tree.path) / "new.txt").write_text("work\n")
+    trailers = {"Beadmill-Key": "run/land#0"}
+    made = await trees.commit(tree, ["new.txt"], "all", trailers=trailers)
+    assert await trees.squash(tree, tree.base_commit, ["new.txt"], "all", trailers=trailers) == made
+    assert await kept(tree) == []

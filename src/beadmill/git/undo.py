@@ -18,28 +18,38 @@ LIMIT = 100 * 1024 * 1024  # bytes; a bigger untracked file is named in the undo
 
 
 async def save(repo: Repo, prefix: str, *, why: str, scratch: Path, limit: int | None = None, key: str = "") -> str:
-    """Keeps the working state and answers with its ref; a state that is kept already keeps its ref. With a ``key`` the
-    first state counts: an act that is done once more has changed the tree already."""
+    """Keeps the working state and answers with its ref; a state that is kept already keeps its ref.
+
+    With a ``key`` the answer is the first state: an act that is done once more has changed the tree already. What a
+    person changed since is kept beside it.
+    """
     limit = LIMIT if limit is None else limit
-    if key and (first := await _of_key(repo, prefix, key)):
-        return first
+    first = await of_key(repo, prefix, key) if key else ""
     head = await refs.commit(repo, "HEAD")
     state = await trees.working(repo, scratch, limit=limit)
     parents = [head] if head else []
     if state.index:
         parents.append(await trees.bare_commit(repo, state.index, message="index"))
-    known = await _known(repo, prefix)
-    for name, (tree, had) in known.items():
-        if tree == state.tree and had == parents and not key:
-            return name
+    kept = next((name for name, had in (await _known(repo, prefix)).items() if had == (state.tree, parents)), "")
+    if first and (kept or await _bare(repo, head, state)):
+        return first
+    if kept and not key:
+        return kept
     left = "".join(f"\nnot kept (over {limit} bytes): {path}" for path in state.left_out)
-    marked = f"\n\n{commits.KEY}: {key}" if key else ""
+    marked = f"\n\n{commits.KEY}: {key}" if key and not first else ""
     commit = await trees.bare_commit(repo, state.tree, *parents, message=f"{why}{left}{marked}")
     crashpoints.reach("git.undo")
-    return await _write(repo, prefix, commit, why=why)
+    made = await _write(repo, prefix, commit, why=why)
+    return first or made
 
 
-async def _of_key(repo: Repo, prefix: str, key: str) -> str:
+async def _bare(repo: Repo, head: str, state: trees.Working) -> bool:
+    """Nothing that the commit at HEAD does not hold."""
+    return bool(head) and not state.left_out and {state.tree, state.index} == {await refs.tree(repo, head)}
+
+
+async def of_key(repo: Repo, prefix: str, key: str) -> str:
+    """The ref of the state that was kept under ``key``; "" for none."""
     shape = f"--format=%(refname) %(contents:trailers:key={commits.KEY},valueonly,separator=%2C)"
     done = await repo.git("for-each-ref", shape, prefix)
     found = (line.partition(" ") for line in done.text.splitlines())
@@ -47,6 +57,7 @@ async def _of_key(repo: Repo, prefix: str, key: str) -> str:
 
 
 async def _known(repo: Repo, prefix: str) -> dict[str, tuple[str, list[str]]]:
+    """Tree and parents of every kept state."""
     done = await repo.git("for-each-ref", "--format=%(refname) %(tree) %(parent)", prefix)
     lines = (line.split(" ") for line in done.text.splitlines())
     return {name: (tree, [p for p in parents if p]) for name, tree, *parents in lines}

@@ -165,8 +165,8 @@ class FinalTest:
             said = ""
         return "\n\n".join(text for text in (why, said) if text)[:4_000]
 
-    async def _reset(self, tree: Tree, start: str, inputs: tuple[str, ...], note: str) -> str:
-        await self.ground.clean(tree, start, inputs, "the final test failed")
+    async def _reset(self, tree: Tree, start: str, inputs: tuple[str, ...], note: str, *, key: str = "") -> str:
+        await self.ground.clean(tree, start, inputs, "the final test failed", key=key)
         return note
 
     async def land(
@@ -185,7 +185,7 @@ class FinalTest:
                 head = await trees.commit(tree, candidates, message, trailers=trailers)
             else:
                 head = await trees.squash(tree, start, candidates, message, trailers=trailers)
-        await self.ground.clean(tree, head, inputs, "what the final test left beside its commit")
+        await self.ground.clean(tree, head, inputs, "what the final test left beside its commit", key=key)
         local = tuple((path, why) for path, why in reasons.items() if why)
         return Effects(head if head != start else "", candidates, local)
 

@@ -54,18 +54,20 @@ class Ground:
             if other.bead == bead.id and other.n < attempt.n and other.state is AttemptState.OPEN:
                 note = "This try was given up before it had a result."
                 await self.ledger.finish(v.ref.run, bead.id, other.n, state=AttemptState.FAILED, note=note)
-        await self.clean(tree, attempt.start_commit, inputs, f"{bead.id} try {attempt.n} begins")
+        await self.clean(tree, attempt.start_commit, inputs, f"{bead.id} try {attempt.n} begins", key=key)
         notes = await self.ledger.notes(v.ref.run, bead.id, bead.sha)
         if v.comment.strip():
             notes = (*notes, f"Why the build was started again: {v.comment.strip()}")
         then = await _escape.before(v, tree)
         return Start(attempt.start_commit, attempt.n, tuple(notes), then.checkout, then.at)
 
-    async def clean(self, tree: Tree, commit: str, inputs: tuple[str, ...], why: str) -> str:
-        """Back to ``commit`` behind an undo ref, with the copied inputs in place; "" when it was clean already."""
-        ref = ""
+    async def clean(self, tree: Tree, commit: str, inputs: tuple[str, ...], why: str, *, key: str) -> str:
+        """Back to ``commit`` behind an undo ref, with the copied inputs in place; "" when it was clean already. Done once
+        more with the ``key`` of its step it answers with the first ref."""
+        key = f"{key} clean"
+        ref = await self.trees.undone(tree, key)
         if await self.trees.head(tree) != commit or await self.dirt(tree, inputs):
-            ref = await self.trees.reset(tree, commit, why=why)
+            ref = await self.trees.reset(tree, commit, why=why, key=key)
         await _inputs.again(tree, inputs)
         return ref
 
@@ -84,7 +86,7 @@ class Ground:
             head = await landing.land(tree, paths, f"bead({bead.id}): {bead.title}", trailers, start.commit)
         if head is None:
             return ""
-        await self.clean(tree, head, inputs, f"what {bead.id} left beside its commit")
+        await self.clean(tree, head, inputs, f"what {bead.id} left beside its commit", key=key)
         return head
 
     async def done(
@@ -107,7 +109,7 @@ class Ground:
             v.ref.run, bead.id, start.n, state=AttemptState.FAILED, note=note, sessions=sessions,
             proof=proof_of(evidence) if evidence else None,
         )  # fmt: skip
-        return await self.clean(tree, start.commit, inputs, f"{bead.id} try {start.n} failed")
+        return await self.clean(tree, start.commit, inputs, f"{bead.id} try {start.n} failed", key=key)
 
     async def _book(self, v: Visit, evidence: BeadEvidence, *, commit: str, key: str) -> None:
         runs = (*evidence.checks, *evidence.red_on_base.runs)

@@ -129,12 +129,12 @@ class Preparer:
         )
         return tuple(run_of(result, purpose) for result in ran.results)
 
-    async def _tidy(self, tree: Tree, start: str, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    async def _tidy(self, tree: Tree, start: str, inputs: tuple[str, ...], *, key: str = "") -> tuple[str, ...]:
         """No committable change may remain: what is there goes behind an undo ref and is named in a note."""
         dirty = [found.path for found in await self.trees.status(tree) if found.path not in inputs]
         if await self.trees.head(tree) == start and all(is_noise(path) for path in dirty):
             return ()
-        ref = await self.trees.reset(tree, start, why="setup must not change the repository")
+        ref = await self.trees.reset(tree, start, why="setup must not change the repository", key=key)
         await _inputs.again(tree, inputs)
         shown = ", ".join(dirty[:5]) or "commits"
         return (f"setup changed {shown}; the change is kept in {ref} and was taken out of the tree",)

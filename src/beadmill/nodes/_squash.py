@@ -65,7 +65,7 @@ class Squasher:
         undo = await self.trees.undo(tree, "before integration", key=key)
         trailers = {"Beadmill-Key": key}
         commit = await self.trees.squash(tree, branch.fork, paths, message, trailers=trailers)
-        await self.ground.clean(tree, commit, inputs, "files that are not part of the candidate")
+        await self.ground.clean(tree, commit, inputs, "files that are not part of the candidate", key=key)
         return Candidate(commit, branch.fork, undo)
 
     async def rebase(
@@ -83,7 +83,7 @@ class Squasher:
                 next="close the ticket without a merge, or request more",
             )
         undo = await self.trees.reset(tree, branch.base_tip, why="onto the moved base", key=key)
-        await self.trees.restore_paths(tree, merged.tree, paths)
+        await self.trees.restore_paths(tree, merged.tree, paths, undo)
         commit = await self.trees.commit(tree, paths, message, trailers={"Beadmill-Key": key})
         await _inputs.again(tree, inputs)
         return Candidate(commit, branch.base_tip, undo, merged.conflicts)

@@ -140,7 +140,7 @@ class IntegrateNode:
     ) -> None:
         head = await self.ground.trees.head(tree)
         await book(self.ledger, v.ref, runs, commit=head, key=key)
-        await self.ground.clean(tree, head, inputs, "what the tests left behind")
+        await self.ground.clean(tree, head, inputs, "what the tests left behind", key=key)
 
     async def _conflict(self, v: Visit, description: str, criteria: Sequence[str], files: Sequence[str]) -> Outcome:
         here = v.at("conflict")

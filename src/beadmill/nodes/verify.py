@@ -99,8 +99,9 @@ class VerifyNode:
         await v.step("tidy", self._tidy, tree, profile.inputs_copied)
         return tuple(run_of(result, "regression") for result in ran.results)
 
-    async def _tidy(self, tree: Tree, inputs: tuple[str, ...]) -> str:
-        return await self.ground.clean(tree, await self.trees.head(tree), inputs, "what the tests left behind")
+    async def _tidy(self, tree: Tree, inputs: tuple[str, ...], *, key: str = "") -> str:
+        head = await self.trees.head(tree)
+        return await self.ground.clean(tree, head, inputs, "what the tests left behind", key=key)
 
     async def _whole(self, tree: Tree, inputs: tuple[str, ...]) -> Whole:
         since = await self.trees.merge_base(tree)

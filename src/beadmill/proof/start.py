@@ -61,8 +61,8 @@ class Rewind:
     async def save(self, tree: Tree, why: str) -> Saved:
         return Saved(await self.trees.undo(tree, why), await self.trees.tree_hash(tree))
 
-    async def restore(self, tree: Tree, saved: Saved) -> str:
-        await self.trees.stash_apply(tree, saved.ref)
+    async def restore(self, tree: Tree, saved: Saved, *, key: str = "") -> str:
+        await self.trees.stash_apply(tree, saved.ref, key=key)
         return await self.trees.tree_hash(tree)
 
     def _batch(self, v: Visit, tree: Tree, specs: Sequence[CommandSpec], env: Mapping[str, str]) -> Batch:

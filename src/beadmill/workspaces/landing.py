@@ -30,7 +30,7 @@ async def land(
         if made:
             await commits.settle_index(repo, paths)
             return made
-        parent = await _parent(repo, tree, head, expected_head)
+        parent = await _parent(repo, tree, head, expected_head, trailers.get(commits.KEY, ""))
         if not parent:
             return None
         content = await commits.tree_of(repo, tree.scratch, expected_head, paths)
@@ -52,7 +52,7 @@ async def land(
         return made
 
 
-async def _parent(repo: Repo, tree: Tree, head: str, expected: str) -> str:
+async def _parent(repo: Repo, tree: Tree, head: str, expected: str, key: str) -> str:
     """What the commit stands on; "" when the branch was rewritten and ``expected`` is not in it any more."""
     if head == expected:
         return head
@@ -61,7 +61,8 @@ async def _parent(repo: Repo, tree: Tree, head: str, expected: str) -> str:
     shape = f"--format=%H%x09%(trailers:key={commits.KEY},valueonly,separator=%x09)"
     since = await repo.git("log", "-z", "--first-parent", shape, head, f"^{expected}")
     ours = [entry.split("\t")[0] for entry in since.fields if entry.split("\t", 1)[1].strip()]
-    await undo.save(repo, tree.undo_prefix, why="before landing on a moved branch", scratch=tree.scratch)
+    why = "before landing on a moved branch"
+    await undo.save(repo, tree.undo_prefix, why=why, scratch=tree.scratch, key=f"{key} land" if key else "")
     return ours[0] if ours else expected
 
 

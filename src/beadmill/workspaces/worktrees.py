@@ -80,6 +80,10 @@ class Worktrees:
         async with acting(tree) as repo:
             return await undoing.save(repo, tree.undo_prefix, why=why, scratch=tree.scratch, key=key)
 
+    async def undone(self, tree: Tree, key: str) -> str:
+        """The undo ref that ``reset`` or ``undo`` kept under this key; "" when there is none."""
+        return await undoing.of_key(repo_of(tree), tree.undo_prefix, key)
+
     async def commit(self, tree: Tree, paths: Sequence[str], message: str, *, trailers: Mapping[str, str]) -> str:
         """Exactly these paths as they are (gone = deleted), by the user, on the tree's branch.
 
@@ -125,13 +129,13 @@ class Worktrees:
                 await undoing.save(repo, tree.undo_prefix, why="restore paths", scratch=tree.scratch)
             await bring(repo, commit, wanted)
 
-    async def stash_apply(self, tree: Tree, undo_ref: str) -> None:
+    async def stash_apply(self, tree: Tree, undo_ref: str, *, key: str = "") -> None:
         """The exact state of an undo ref: branch tip, index, files. What is there now is kept first.
 
         Raises NotFound when there is no such ref.
         """
         async with acting(tree) as repo:
-            await undoing.save(repo, tree.undo_prefix, why=f"before {undo_ref}", scratch=tree.scratch)
+            await undoing.save(repo, tree.undo_prefix, why=f"before {undo_ref}", scratch=tree.scratch, key=key)
             await attach_head(repo, tree)
             await show_flags(repo)
             await undoing.set_aside(repo, tree.scratch)
@@ -157,13 +161,16 @@ class Worktrees:
         """
         async with acting(tree) as repo:
             key = trailers.get(commits.KEY, "")
-            ref = await undoing.save(repo, tree.undo_prefix, why="squash", scratch=tree.scratch, key=key)
-            await attach_head(repo, tree)
             head = await branch_tip(repo, tree)
-            if not await refs.is_ancestor(repo, onto, head):
-                raise Conflict(f"{onto[:12]} is not in the history of {tree.branch}", code="NOT_AN_ANCESTOR", kept=ref)
             made = await found(repo, trailers, since=onto, until=head)
+            why, scratch = "squash", tree.scratch
+            kept = "" if made else await undoing.save(repo, tree.undo_prefix, why=why, scratch=scratch, key=key)
+            await attach_head(repo, tree)
             if not made:
+                if not await refs.is_ancestor(repo, onto, head):
+                    raise Conflict(
+                        f"{onto[:12]} is not in the history of {tree.branch}", code="NOT_AN_ANCESTOR", kept=kept
+                    )
                 content = await commits.tree_of(repo, tree.scratch, onto, paths)
                 made = await commits.write(repo, content, [onto], commits.message_of(message, trailers))
                 await commits.show(repo, tree.ref, made, head, why="squash")
