@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,12 @@ import pytest
 from beadmill.git import trust
 
 Git = Callable[..., str]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What a script starts in the background ignores Ctrl-C, and so would every program of the tests."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
