@@ -144,7 +144,7 @@ async def test_gaps_of_the_last_pass_are_shown_at_the_approval() -> None:
     detail = rows.gates["approve-1"].detail
     assert detail["gaps"] == ["Nothing says what an empty list gives."]
     assert detail["ended"] == "coverage_pass_limit_reached"
-    assert rows.gates["approve-1"].choices == ("approve",)
+    assert rows.gates["approve-1"].choices == ("approve_with_gaps",)
 
 
 async def test_without_a_follow_up_budget_gaps_go_to_the_person() -> None:

@@ -3,17 +3,28 @@ from __future__ import annotations
 import pytest
 
 from beadmill.artifacts.council import CouncilDrafts, CouncilVotes, Coverage
-from beadmill.artifacts.interview import FullAnswers
+from beadmill.artifacts.interview import FullAnswers, Interview
 from beadmill.artifacts.prd import Prd
 from beadmill.briefs import Briefs
 from beadmill.domain.machine import Phase
+from beadmill.domain.values import Outcome
+from beadmill.engine.port import Visit
+from beadmill.nodes._approval import Review, approval
 from beadmill.nodes._planning import CouncilConfig
 from beadmill.nodes.prd import PrdNode
 from beadmill.processes.spec import AgentTask
-from tests.nodes.fakes import Journal, Waiting, decide, drive, edit, header, seats, table
+from tests.nodes.fakes import PERSON, Journal, Waiting, decide, drive, edit, header, seats, table
 from tests.nodes.planning_replies import CLEAN, GAP, GAPS, interview, prd, prepared, resolution, votes
 
 NODE = PrdNode(Briefs())
+CONTRADICTION = {
+    "domain": "prd",
+    "passes": [
+        {"number": 1, "status": "gaps", "gaps": [GAP], "resolutions": [{"gap": GAP, "action": "left_unresolved"}]},
+        {"number": 2, "status": "clean"},
+    ],
+    "ended": "clean",
+}
 FILLED = "answers:\n  - id: Q02\n    free_text: All columns, they are few.\n"
 
 
@@ -111,7 +122,62 @@ async def test_a_contradiction_goes_to_the_person_at_once_and_is_never_clean() -
     gate = rows.gates["approve-1"]
     assert len(rows.briefs("prd_coverage")) == 1
     assert [one["gap"] for one in gate.detail["unresolved"]] == [GAP]
-    assert (gate.choices, gate.auto) == (("approve", "fix_gaps"), None)
+    assert (gate.choices, gate.auto) == (("fix_gaps", "approve_with_gaps"), None)
+    assert gate.detail["asked_because"] == ["1 undecided contradiction"]
+    assert gate.form["properties"]["decisions"]["properties"][GAP]["description"] == "See the story."
+
+
+async def test_what_the_person_decides_goes_word_for_word_into_the_revision_and_the_next_check() -> None:
+    left, done = (prd("seat 2", "Save a list") + resolution(action) for action in ("left_unresolved", "updated"))
+    rows = journal(prd_coverage=[GAPS, CLEAN], prd_revise=[left, done])
+    answer = "An empty list gives\n  a header — nothing else."
+    rows.decisions = [decide("fix_gaps", {"decisions": {GAP: answer}}), decide("approve")]
+    await drive(NODE, CouncilConfig(), rows)
+    told = f"- {GAP}\n  The person decided: {answer}"
+    assert [told in brief for brief in rows.briefs("prd_revise")] == [False, True]
+    assert [told in brief for brief in rows.briefs("prd_coverage")] == [False, True]
+    kept = [(one.gap, one.answer, one.by) for one in rows.last(Coverage).decisions]
+    assert kept == [(GAP, answer, "user:ada")]
+    assert rows.gates["approve-2"].detail["decided"][0]["answer"] == answer
+
+
+async def test_a_decided_contradiction_is_not_asked_again_even_when_the_check_names_it_again() -> None:
+    left, done = (prd("seat 2", "Save a list") + resolution(action) for action in ("left_unresolved", "updated"))
+    rows = journal(prd_coverage=GAPS, prd_revise=[left, done])
+    rows.decisions = [decide("fix_gaps", {"decisions": {GAP: "A header."}}), decide("approve_with_gaps")]
+    outcome = await drive(NODE, CouncilConfig(), rows)
+    detail = rows.gates["approve-2"].detail
+    assert (detail["gaps"], detail["unresolved"], outcome.edge) == ([GAP], [], "approved")
+
+
+async def test_a_revision_may_not_leave_open_what_the_person_decided() -> None:
+    left, done = (prd("seat 2", "Save a list") + resolution(action) for action in ("left_unresolved", "updated"))
+    rows = journal(prd_coverage=[GAPS, CLEAN], prd_revise=[left, left, done])
+    rows.decisions = [decide("fix_gaps", {"decisions": {GAP: "A header."}}), decide("approve")]
+    await drive(NODE, CouncilConfig(), rows)
+    assert len(rows.briefs("prd_revise")) == 3  # refused once, then asked again
+    assert rows.last(Coverage).passes[0].resolutions[0].action == "updated"
+
+
+async def test_a_fix_without_a_decision_and_without_a_gap_asks_again_and_spends_nothing() -> None:
+    coverage = Coverage.model_validate(CONTRADICTION)
+    reviews: list[int] = []
+
+    async def fix(seen: Review[Prd], turn: int, _decisions: object) -> Review[Prd]:
+        reviews.append(turn)
+        return seen
+
+    class Asks:
+        spec = NODE.spec
+
+        async def visit(self, v: Visit, _cfg: object, /) -> Outcome:
+            document = await v.get(Interview)
+            review = Review(document, await v.put(document, by=PERSON), coverage)
+            return await approval(v, review, title="T", policy="required", fix=fix)  # type: ignore[arg-type]
+
+    rows = prepared(Journal(table({}), [decide("fix_gaps"), decide("approve_with_gaps")]), interview())
+    outcome = await drive(Asks(), None, rows)
+    assert (outcome.edge, reviews, list(rows.gates)) == ("approved", [], ["approve-1", "approve-2"])
 
 
 async def test_fix_gaps_revises_what_the_person_saw_and_asks_again() -> None:
@@ -131,7 +197,7 @@ async def test_fix_gaps_revises_what_the_person_saw_and_asks_again() -> None:
 async def test_a_second_extra_fix_is_told_what_the_first_one_did() -> None:
     revised = prd("seat 2", "Save a list") + resolution("already_covered")
     rows = journal(prd_coverage=GAPS, prd_revise=revised)
-    rows.decisions = [decide("fix_gaps"), decide("fix_gaps"), decide("approve")]
+    rows.decisions = [decide("fix_gaps"), decide("fix_gaps"), decide("approve_with_gaps")]
     await drive(NODE, CouncilConfig(passes=1), rows)
     first, second = rows.briefs("prd_revise")
     assert "<extra_fixes>" not in first
@@ -152,6 +218,17 @@ async def test_a_clean_document_is_approved_by_policy() -> None:
     rows.settings = rows.settings.overlaid({"gates": {"prd": "auto_when_clean"}})
     outcome = await drive(NODE, CouncilConfig(), rows)
     assert (outcome.edge, rows.gates["approve-1"].auto) == ("approved", "approve")
+    assert rows.gates["approve-1"].why.startswith("auto_when_clean: no gaps, no undecided contradictions, no warnings")
+    assert rows.gates["approve-1"].in_budget
+
+
+async def test_a_policy_of_off_says_what_it_passed_over() -> None:
+    rows = journal(prd_coverage=GAPS, prd_revise=prd("seat 2", "Save a list") + resolution("left_unresolved"))
+    rows.decisions = []
+    rows.settings = rows.settings.overlaid({"gates": {"prd": "off"}})
+    await drive(NODE, CouncilConfig(), rows)
+    gate = rows.gates["approve-1"]
+    assert (gate.auto, gate.why) == ("approve_with_gaps", "off: 1 undecided contradiction")
 
 
 async def test_solo_planning_neither_votes_nor_refines() -> None:

@@ -120,6 +120,15 @@ class Resolution(Record):
     affected_items: tuple[AffectedItem, ...] = ()
 
 
+class Decided(Record):
+    """What a person said to a contradiction that a revision had left to them, word for word."""
+
+    gap: str
+    answer: str
+    by: str  # who, as receipts name them
+    at: str
+
+
 class CoveragePass(Record):
     number: int
     status: Literal["clean", "gaps"]
@@ -127,6 +136,7 @@ class CoveragePass(Record):
     resolutions: tuple[Resolution, ...] = ()
     candidate_sha256: str = ""
     extra: bool = False  # an "Extra Fix" a person asked for
+    decisions: tuple[Decided, ...] = ()  # what the revision after this pass had to carry out
 
 
 class Coverage(Document):
@@ -145,7 +155,20 @@ class Coverage(Document):
 
     @property
     def open_gaps(self) -> tuple[str, ...]:
-        return self.passes[-1].gaps if self.passes and self.ended != "clean" else ()
+        done = self.ended in ("clean", "skipped")  # who skips everything has seen what was asked
+        return self.passes[-1].gaps if self.passes and not done else ()
+
+    @property
+    def decisions(self) -> tuple[Decided, ...]:
+        """The newest word on each contradiction."""
+        return tuple({one.gap: one for p in self.passes for one in p.decisions}.values())
+
+    @property
+    def unresolved(self) -> tuple[Resolution, ...]:
+        """Contradictions that only a person can settle and nobody has, each once."""
+        known = {one.gap for one in self.decisions}
+        left = [r for p in self.passes for r in p.resolutions if r.action == "left_unresolved" and r.gap not in known]
+        return tuple({r.gap: r for r in left}.values())
 
 
 class CoverageReply(Record):

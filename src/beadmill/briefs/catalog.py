@@ -32,6 +32,7 @@ TITLES: Mapping[str, str] = {
     "beads_draft": "Plan of work to expand",
     "drafts": "Drafts",
     "coverage_gaps": "Gaps to close",
+    "decisions": "What the person decided",
     "extra_fixes": "Earlier extra rounds",
     "execution_setup_plan": "Setup plan",
     "execution_setup_profile": "Prepared environment",
@@ -83,11 +84,13 @@ DROP_ORDER: tuple[str, ...] = (
     "answers",
     "questions",
     "coverage_gaps",
+    "decisions",
     "bead_data",
     "previous_reply",
 )
 
 _FILES = ("ticket_details", "relevant_files")
+_OPEN = ("coverage_gaps", "decisions", "extra_fixes")
 _FULL = ("ticket_details", "relevant_files", "prd", "beads")
 
 
@@ -106,13 +109,13 @@ SHEETS: Mapping[str, Sheet] = {
     "prd_draft": _sheet(*_FILES, "full_answers", needs="full_answers"),
     "prd_vote": _sheet(*_FILES, "interview", "drafts", needs="drafts"),
     "prd_refine": _sheet(*_FILES, "full_answers", "drafts", needs="drafts"),
-    "prd_coverage": _sheet("full_answers", "prd", needs="full_answers prd"),
-    "prd_revise": _sheet("full_answers", "prd", "coverage_gaps", "extra_fixes", needs="full_answers prd coverage_gaps"),
+    "prd_coverage": _sheet("full_answers", "prd", "decisions", needs="full_answers prd decisions"),
+    "prd_revise": _sheet("full_answers", "prd", *_OPEN, needs="full_answers prd coverage_gaps decisions"),
     "beads_draft": _sheet(*_FILES, "prd", needs="prd"),
     "beads_vote": _sheet(*_FILES, "prd", "drafts", needs="drafts"),
     "beads_refine": _sheet(*_FILES, "prd", "drafts", needs="drafts"),
-    "beads_coverage": _sheet("prd", "beads", needs="prd beads"),
-    "beads_revise": _sheet("prd", "beads", "coverage_gaps", "extra_fixes", needs="prd beads coverage_gaps"),
+    "beads_coverage": _sheet("prd", "beads", "decisions", needs="prd beads decisions"),
+    "beads_revise": _sheet("prd", "beads", *_OPEN, needs="prd beads coverage_gaps decisions"),
     "beads_expand": _sheet(*_FILES, "prd", "beads_draft", needs="beads_draft"),
     "setup_plan": _sheet(
         *_FULL,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from beadmill.artifacts.base import Document
-from beadmill.artifacts.council import Change, Coverage, CoveragePass, CoverageReply, Resolution
+from beadmill.artifacts.council import Change, Coverage, CoveragePass, CoverageReply, Decided
 from beadmill.artifacts.reading.shapes import COVERAGE
 from beadmill.artifacts.yaml import to_yaml
 from beadmill.briefs import PartText
@@ -34,16 +34,6 @@ class Candidate(Generic[D]):
     def gaps(self) -> tuple[str, ...]:
         return self.coverage.open_gaps
 
-    @property
-    def unresolved(self) -> tuple[Resolution, ...]:
-        """Contradictions that only a person can settle, each once."""
-        left = [r for p in self.coverage.passes for r in p.resolutions if r.action == "left_unresolved"]
-        return tuple({r.gap: r for r in left}.values())
-
-    @property
-    def clean(self) -> bool:
-        return self.coverage.ended in ("clean", "skipped") and not self.unresolved
-
 
 @dataclass(frozen=True, slots=True)
 class Cover(Generic[D]):
@@ -63,7 +53,7 @@ class Cover(Generic[D]):
         candidate = Candidate(first, ref, Coverage(domain=self.domain.name, ended="gaps"))
         for number in range(1, self.limit + 1):
             here = v.at(f"cover/pass-{number}")
-            reply = await self._audit(here, candidate.document, number=number, extra=False)
+            reply = await self._audit(here, candidate, number=number, extra=False)
             verdict = after_document_pass(number=number, limit=self.limit, gaps=len(reply.gaps))
             candidate = await self._noted(v, candidate, reply, verdict.ended or "gaps")
             if verdict.go == "approve":
@@ -75,19 +65,24 @@ class Cover(Generic[D]):
                 return candidate  # only a person can go on: another audit would find the same
         return candidate
 
-    async def fix(self, v: Visit, seen: Candidate[D], turn: int) -> Candidate[D]:
-        """An Extra Fix that a person asked for: one revision of what they saw, one fresh audit."""
+    async def fix(self, v: Visit, seen: Candidate[D], turn: int, decisions: Sequence[Decided] = ()) -> Candidate[D]:
+        """An Extra Fix that a person asked for: one revision of what they saw, told what they decided on
+        contradictions, and one fresh audit."""
         here = v.at(f"fix-{turn}")
-        candidate = await self._revise(here, seen)
-        reply = await self._audit(here, candidate.document, number=len(candidate.coverage.passes) + 1, extra=True)
+        candidate = await self._revise(here, seen, decisions)
+        reply = await self._audit(here, candidate, number=len(candidate.coverage.passes) + 1, extra=True)
         return await self._noted(here, candidate, reply, "gaps" if reply.gaps else "clean", extra=True)
 
-    async def _audit(self, v: Visit, document: D, *, number: int, extra: bool) -> CoverageReply:
+    async def _audit(self, v: Visit, candidate: Candidate[D], *, number: int, extra: bool) -> CoverageReply:
         done = await Desk(self.table, self.winner, v).write(
             "audit",
             f"{self.domain.name}_coverage",
             COVERAGE,
-            lambda: (*self.against(), PartText(self.domain.name, to_yaml(document))),
+            lambda: (
+                *self.against(),
+                PartText(self.domain.name, to_yaml(candidate.document)),
+                _decisions(candidate.coverage.decisions),
+            ),
             values={
                 "pass_number": number,
                 "max_passes": self.limit,
@@ -99,8 +94,10 @@ class Cover(Generic[D]):
         )
         return done.value
 
-    async def _revise(self, v: Visit, candidate: Candidate[D]) -> Candidate[D]:
-        gaps = candidate.gaps
+    async def _revise(self, v: Visit, candidate: Candidate[D], decisions: Sequence[Decided] = ()) -> Candidate[D]:
+        known = {one.gap for one in (*candidate.coverage.decisions, *decisions)}
+        gaps = tuple(dict.fromkeys((*candidate.gaps, *(one.gap for one in decisions))))
+        decided = tuple(gap for gap in gaps if gap in known)
         if self.domain.revised is None:
             raise TypeError(f"{self.domain.name} has no revision")
         number = len(candidate.coverage.passes)
@@ -108,24 +105,28 @@ class Cover(Generic[D]):
             "revise",
             f"{self.domain.name}_revise",
             self.domain.revised,
-            lambda: (*self.against(), *self._to_revise(candidate)),
-            context={"before": candidate.document, "gaps": gaps, **self.context},
+            lambda: (*self.against(), *self._to_revise(candidate, gaps, decisions)),
+            context={"before": candidate.document, "gaps": gaps, "decided": decided, **self.context},
             subject=f"revision {number}",
             turn=str(number),
         )
         document = self.settle(done.value.document)
         ref = await v.put(document, by=self.table.seats[self.winner], parent=candidate.ref)
-        last = candidate.coverage.passes[-1].model_copy(update={"resolutions": done.value.resolutions})
+        last = candidate.coverage.passes[-1].model_copy(
+            update={"resolutions": done.value.resolutions, "decisions": tuple(decisions)}
+        )
         passes = (*candidate.coverage.passes[:-1], last)
         coverage = candidate.coverage.model_copy(update={"passes": passes})
         await v.put(coverage, by=SYSTEM)
         return Candidate(document, ref, coverage, done.value.changes)
 
-    def _to_revise(self, candidate: Candidate[D]) -> tuple[PartText, ...]:
-        gaps = "\n".join(f"- {gap}" for gap in candidate.gaps)
+    def _to_revise(
+        self, candidate: Candidate[D], gaps: Sequence[str], decisions: Sequence[Decided]
+    ) -> tuple[PartText, ...]:
         return (
             PartText(self.domain.name, to_yaml(candidate.document)),
-            PartText("coverage_gaps", gaps),
+            PartText("coverage_gaps", "\n".join(f"- {gap}" for gap in gaps)),
+            _decisions((*candidate.coverage.decisions, *decisions)),
             PartText("extra_fixes", _history(candidate.coverage)),
         )
 
@@ -143,6 +144,15 @@ class Cover(Generic[D]):
         coverage = candidate.coverage.model_copy(update={"passes": passes, "ended": ended})
         await v.put(coverage, by=SYSTEM)
         return replace(candidate, coverage=coverage)
+
+
+def _decisions(decided: Sequence[Decided]) -> PartText:
+    """Word for word; no text when nobody decided anything."""
+    lines = [f"- {one.gap}\n  The person decided: {one.answer}" for one in {d.gap: d for d in decided}.values()]
+    head = (
+        ["These are decisions of the person. They hold: carry them out, and do not raise them again."] if lines else []
+    )
+    return PartText("decisions", "\n".join([*head, *lines]))
 
 
 def _history(coverage: Coverage) -> str:

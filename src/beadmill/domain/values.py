@@ -133,7 +133,8 @@ class GateKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class GateRequest:
     """What a node asks. ``shows`` is what an answer must name exactly; ``form`` is the JSON Schema of the payload;
-    ``auto`` is a choice made at once by policy; ``within`` and ``lapse`` are a countdown and the choice it makes."""
+    ``auto`` is a choice made at once by policy, ``why`` is its reason, and with ``in_budget`` it waits for a person when
+    the run's budget warns; ``within`` and ``lapse`` are a countdown and the choice it makes."""
 
     kind: GateKind
     title: str
@@ -143,6 +144,8 @@ class GateRequest:
     detail: Json = None  # what the page shows beside the artifacts: gaps, questions, warnings, diagnostics
     may: Permission = Permission.DECIDE
     auto: str | None = None
+    why: str = ""
+    in_budget: bool = False
     within: timedelta | None = None
     lapse: str | None = None
 

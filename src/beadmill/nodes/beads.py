@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beadmill.artifacts.beads import Bead, Beads, Blueprint, BlueprintBead, Dependencies
+from beadmill.artifacts.council import Decided
 from beadmill.artifacts.prd import Prd
 from beadmill.artifacts.reading.replies import Expansion
 from beadmill.artifacts.reading.shapes import BLUEPRINT, EXPANSION
@@ -95,11 +96,11 @@ class _Plan:
         warnings = tuple(f"taken from the blueprint again: {one}" for one in restored)
         return _review(beads, ref, candidate, warnings)
 
-    async def fix(self, seen: Review[Beads], turn: int) -> Review[Beads]:
+    async def fix(self, seen: Review[Beads], turn: int, decisions: tuple[Decided, ...]) -> Review[Beads]:
         """The revision starts from what the person saw, their edits included; it is expanded again when it changed."""
         await self.v.phase(Phase.VERIFYING_BEADS_COVERAGE)
         before = blueprint_of(seen.document)
-        fixed = await self.cover.fix(self.v, Candidate(before, seen.ref, seen.coverage), turn)
+        fixed = await self.cover.fix(self.v, Candidate(before, seen.ref, seen.coverage), turn, decisions)
         if fixed.document == before:
             await self.v.phase(Phase.WAITING_BEADS_APPROVAL)
             return _review(seen.document, seen.ref, fixed, seen.warnings)
@@ -112,7 +113,7 @@ class _Plan:
 def _review(
     beads: Beads, ref: ArtifactRef, candidate: Candidate[Blueprint], warnings: tuple[str, ...]
 ) -> Review[Beads]:
-    return Review(beads, ref, candidate.coverage, candidate.changes, candidate.unresolved, warnings)
+    return Review(beads, ref, candidate.coverage, candidate.changes, warnings)
 
 
 def assembled(lines: Sequence[Expansion], *, key: str, at: str) -> Beads:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from beadmill.artifacts.council import Decided
 from beadmill.artifacts.interview import Approval, Interview
 from beadmill.artifacts.prd import Prd, SourceInterview
 from beadmill.artifacts.reading.shapes import PRD as PRD_SHAPE
@@ -56,9 +57,9 @@ class PrdNode:
         cover = await self._cover(v, cfg, where, winner=drafts.of(tally.winner), settle=settle)
         candidate = await cover.loop(v, first)
 
-        async def fix(seen: Review[Prd], turn: int) -> Review[Prd]:
+        async def fix(seen: Review[Prd], turn: int, decisions: tuple[Decided, ...]) -> Review[Prd]:
             await v.phase(Phase.VERIFYING_PRD_COVERAGE)
-            fixed = await cover.fix(v, Candidate(seen.document, seen.ref, seen.coverage), turn)
+            fixed = await cover.fix(v, Candidate(seen.document, seen.ref, seen.coverage), turn, decisions)
             await v.phase(Phase.WAITING_PRD_APPROVAL)
             return review(fixed)
 
@@ -100,10 +101,4 @@ def settled(prd: Prd, *, key: str, interview: Interview) -> Prd:
 
 
 def review(candidate: Candidate[Prd]) -> Review[Prd]:
-    return Review(
-        candidate.document,
-        candidate.ref,
-        candidate.coverage,
-        changes=candidate.changes,
-        unresolved=candidate.unresolved,
-    )
+    return Review(candidate.document, candidate.ref, candidate.coverage, candidate.changes)

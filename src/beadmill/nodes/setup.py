@@ -14,6 +14,7 @@ from beadmill.artifacts.reading.shapes import SETUP_PLAN
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
+from beadmill.domain.gate import automatic, counted
 from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Access, ArtifactRef, Brief, GateKind, GateRequest, Outcome
 from beadmill.engine.port import NodeSpec, Visit
@@ -114,16 +115,20 @@ class SetupNode:
 def _gate(settings: RunSettings, plan: SetupPlan, ref: ArtifactRef) -> GateRequest:
     """The policy decides who approves: a person (required), nobody (off), or a person only when there is something to
     see (auto_when_clean: nothing to do, nothing to warn of)."""
-    policy = settings.gates.setup
-    clean = plan.readiness.status == "ready" and not plan.readiness.actions_required and not plan.cautions
-    auto = "approve" if policy == "off" or (policy == "auto_when_clean" and clean) else None
-    return GateRequest(
+    gate = GateRequest(
         GateKind.APPROVE,
         "Approve the setup of the workspace",
         ("approve", "regenerate"),
         shows=(ref,),
         detail={"domain": "setup", "warnings": list(plan.cautions), "gaps": list(plan.readiness.gaps)},
-        auto=auto,
+    )
+    return automatic(gate, settings.gates.setup, "approve", _unclean(plan))
+
+
+def _unclean(plan: SetupPlan) -> tuple[str, ...]:
+    ready = plan.readiness.status == "ready" and not plan.readiness.actions_required
+    return tuple(
+        x for x in ("" if ready else "there is something to prepare", counted(len(plan.cautions), "warning")) if x
     )
 
 

@@ -197,6 +197,7 @@ REVISED_BLUEPRINT: Shape[Revised[Blueprint]] = Shape(
         "prd_refs": "collection of str: valid epic and story ids",
         "before": "Blueprint: the candidate that was audited",
         "gaps": "sequence of str: the gaps to resolve, word for word",
+        "decided": "sequence of str: those of them that a person has decided",
     },
     example=BLUEPRINT.example
     + """

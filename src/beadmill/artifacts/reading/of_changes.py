@@ -105,6 +105,12 @@ def _resolutions(found: tuple[Resolution, ...], context: Context) -> tuple[Resol
         for one in found
         if one.action == "left_unresolved" and one.affected_items
     ]
+    decided = names(context, "decided") or ()
+    wrong += [
+        f"gap_resolutions: the person has decided this, so it is not left_unresolved: {one.gap}"
+        for one in found
+        if one.action == "left_unresolved" and one.gap in decided
+    ]
     need(wrong)
     by_gap = {one.gap: one for one in found}
     return tuple(by_gap[gap] for gap in dict.fromkeys(gaps))

@@ -151,6 +151,7 @@ REVISED_PRD: Shape[Revised[Prd]] = Shape(
     context={
         "before": "Prd: the candidate that was audited",
         "gaps": "sequence of str: the gaps to resolve, word for word",
+        "decided": "sequence of str: those of them that a person has decided",
     },
     example=PRD.example
     + """

@@ -14,6 +14,7 @@ from beadmill.store.journal import leases
 from beadmill.store.journal.moves import Wait
 
 r, g, d = tables.runs, tables.gates, tables.decisions
+APPROVALS = ("approve", "approve_with_gaps")
 KIND = "parallel_tickets"
 
 
@@ -47,7 +48,7 @@ def _approved(conn: Connection, run: str, kind: str) -> str:
     query = (
         sa.select(d.c.saw)
         .join(g, g.c.id == d.c.gate_id)
-        .where(g.c.run_id == run, d.c.choice == "approve", g.c.state == "answered")
+        .where(g.c.run_id == run, d.c.choice.in_(APPROVALS), g.c.state == "answered")
         .order_by(d.c.at.desc())
     )
     return next((str(sha) for (saw,) in conn.execute(query) for name, _row, sha in saw if name == kind), "")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from beadmill import redact
+from beadmill.domain.form import violations
 from beadmill.domain.gate import etag as etag_of
 from beadmill.domain.values import SYSTEM, Actor, ArtifactRef, Event, GateAnswer, GateKind, GateRequest, Json, Sha
-from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale
+from beadmill.errors import Invalid, Missing, NotFound
 from beadmill.store import tables
 from beadmill.store.db import Tx, stamp
-from beadmill.store.journal import moves
+from beadmill.store.journal import budgets, moves, refusals
 
 g, d, v = tables.gates, tables.decisions, tables.visits
+WITH_GAPS = "approve_with_gaps"
+AUTO, LAPSE = "auto:", "lapse:"  # how the keys begin of decisions that policy and a countdown make
 
 
 def open_gate(tx: Tx, gate: str, visit: str, request: GateRequest) -> None:
@@ -23,6 +27,34 @@ def open_gate(tx: Tx, gate: str, visit: str, request: GateRequest) -> None:
     if tx.run(sa.select(g.c.id).where(g.c.id == gate)).first() is not None:
         return
     run = str(tx.run(sa.select(v.c.run_id).where(v.c.id == visit)).scalar_one())
+    request = _within_budget(tx, run, request)
+    insert(tx, gate, visit, run, request)
+    tx.emit(
+        Event("gate.opened", {"gate": gate, "kind": request.kind, "title": request.title}),
+        run=run,
+        visit=visit,
+        ticket=moves.ticket_key(tx, run),
+    )
+    if request.auto is not None:
+        note, key = request.why or "by policy", f"{AUTO}{gate}"
+        decide(tx, gate, choice=request.auto, payload=None, note=note, key=key, actor=SYSTEM)
+
+
+def _within_budget(tx: Tx, run: str, request: GateRequest) -> GateRequest:
+    """Policy does not decide by itself while the run's budget warns: the gate then says why a person is asked."""
+    if not (request.auto and request.in_budget):
+        return request
+    now = budgets.spending(tx.conn, run).spent
+    if now.state == "ok":
+        return request
+    seen = (
+        f"{now.share:.0%} of the budget in {now.what} are used" if now.share else "the budget does not see every turn"
+    )
+    return replace(request, auto=None, detail={**(request.detail or {}), "asked_because": [seen]})
+
+
+def insert(tx: Tx, gate: str, visit: str, run: str, request: GateRequest) -> None:
+    """The row alone, open."""
     lapse_at = stamp(tx.moment + request.within) if request.within is not None and request.lapse else None
     tx.run(
         sa.insert(g).values(
@@ -43,14 +75,6 @@ def open_gate(tx: Tx, gate: str, visit: str, request: GateRequest) -> None:
             created=tx.now,
         )
     )
-    tx.emit(
-        Event("gate.opened", {"gate": gate, "kind": request.kind, "title": request.title}),
-        run=run,
-        visit=visit,
-        ticket=moves.ticket_key(tx, run),
-    )
-    if request.auto is not None:
-        _decide(tx, gate, choice=request.auto, payload=None, note="by policy", key=f"auto:{gate}", actor=SYSTEM)
 
 
 def answer(
@@ -74,14 +98,18 @@ def answer(
     if known is not None:
         if known.key == key:
             return known
-        raise Conflict(
-            f"This was already answered: {known.choice} by {known.by}",
-            code="ALREADY_ANSWERED",
-            details={"choice": known.choice, "by": str(known.by), "at": stamp(known.at)},
-            kept="that answer stands",
-        )
+        raise refusals.answered(known)
+    bound(tx, row, etag)
+    _check(row, choice, payload)
+    ours = redact.ours()
+    return decide(tx, gate, choice=choice, payload=ours.work(payload), note=ours.work(note), key=key, actor=actor)
+
+
+def bound(tx: Tx, row: sa.RowMapping, etag: str | None) -> None:
+    """Raises Conflict naming who answered or withdrew it when it is not open; Missing; Stale naming who saved what."""
     if row["state"] != "open":
-        raise Conflict("This question was withdrawn", code="GATE_WITHDRAWN", next="look at the ticket again")
+        known = decision(tx.conn, row["id"])
+        raise refusals.answered(known) if known else refusals.withdrawn(tx.conn, row)
     if etag is None:
         raise Missing(
             "Say which version you have read: send its ETag in If-Match",
@@ -90,16 +118,12 @@ def answer(
             next="read the gate; its etag is what to send",
         )
     if etag != row["etag"]:
-        raise Stale(
-            "What this gate shows has changed since you read it",
-            code="GATE_STALE",
-            details={"etag": row["etag"], "shows": row["shows"]},
-            kept="your input",
-            next="read it again, then decide",
-        )
-    _check(row, choice, payload)
-    ours = redact.ours()
-    return _decide(tx, gate, choice=choice, payload=ours.work(payload), note=ours.work(note), key=key, actor=actor)
+        raise refusals.stale(tx.conn, row)
+
+
+def row_of(tx: Tx, gate: str) -> sa.RowMapping:
+    """Raises NotFound."""
+    return _row(tx, gate)
 
 
 def _row(tx: Tx, gate: str) -> sa.RowMapping:
@@ -112,51 +136,16 @@ def _row(tx: Tx, gate: str) -> sa.RowMapping:
 def _check(row: sa.RowMapping, choice: str, payload: Json) -> None:
     if choice not in row["choices"]:
         raise Invalid(f"{choice!r} is not one of {', '.join(row['choices'])}", code="BAD_CHOICE")
-    problems = list(_violations(row["form"], payload)) if row["form"] and payload is not None else []
+    problems = list(violations(row["form"], payload)) if row["form"] and payload is not None else []
     if problems:
         raise Invalid(problems[0], code="BAD_PAYLOAD", details={"problems": problems}, kept="your input")
 
 
-def _violations(form: Json, payload: Json, where: str = "payload") -> Sequence[str]:
-    """The part of JSON Schema that forms use: type, required, properties, items, enum, additionalProperties, and the
-    limits exclusiveMinimum, maxLength, maxItems."""
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "object": dict,
-        "array": list,
-        "string": str,
-        "boolean": bool,
-        "integer": int,
-        "number": (int, float),
-    }
-    wanted = form.get("type")
-    if isinstance(wanted, str) and wanted in kinds and not isinstance(payload, kinds[wanted]):
-        return [f"{where} must be of type {wanted}"]
-    found: list[str] = []
-    if "enum" in form and payload not in form["enum"]:
-        found.append(f"{where} must be one of {form['enum']}")
-    if "exclusiveMinimum" in form and not payload > form["exclusiveMinimum"]:
-        found.append(f"{where} must be more than {form['exclusiveMinimum']}")
-    for limit, kind in (("maxLength", str), ("maxItems", list)):
-        if limit in form and isinstance(payload, kind) and len(payload) > form[limit]:
-            found.append(f"{where} is longer than {form[limit]}")
-    if isinstance(payload, dict):
-        properties = form.get("properties", {})
-        found += [f"{where}.{name} is missing" for name in form.get("required", []) if name not in payload]
-        rest = form.get("additionalProperties", True)
-        for name, value in payload.items():
-            inner = properties.get(name, rest)
-            if inner is False:
-                found.append(f"{where}.{name} is not asked for")
-            elif isinstance(inner, dict):
-                found += _violations(inner, value, f"{where}.{name}")
-    if isinstance(payload, list) and isinstance(form.get("items"), dict):
-        for i, value in enumerate(payload):
-            found += _violations(form["items"], value, f"{where}[{i}]")
-    return found
-
-
-def _decide(tx: Tx, gate: str, *, choice: str, payload: Json, note: str, key: str, actor: Actor) -> GateAnswer:
+def decide(tx: Tx, gate: str, *, choice: str, payload: Json, note: str, key: str, actor: Actor) -> GateAnswer:
+    """Writes the decision, unchecked. An approval with gaps keeps what it acknowledges."""
     row = _row(tx, gate)
+    if choice == WITH_GAPS:
+        payload = {**(payload or {}), "acknowledged": acknowledged(row["detail"])}
     tx.run(
         sa.insert(d).values(
             gate_id=gate,
@@ -185,6 +174,12 @@ def _decide(tx: Tx, gate: str, *, choice: str, payload: Json, note: str, key: st
     return GateAnswer(choice, _refs(row["shows"]), actor, tx.moment, key, payload, note)
 
 
+def acknowledged(detail: Json) -> list[str]:
+    """The gaps and undecided contradictions a gate names, each once."""
+    said = detail if isinstance(detail, dict) else {}
+    return list(dict.fromkeys((*said.get("gaps", ()), *(one["gap"] for one in said.get("unresolved", ())))))
+
+
 def _forget(tx: Tx, row: sa.RowMapping) -> None:
     """Retry and continue add one round to each scope that failed: old rows stay as history, out of the memo."""
     for scope in row["detail"]["forget"]:
@@ -196,16 +191,8 @@ def rebind(tx: Tx, gate: str, old: ArtifactRef, new: ArtifactRef, *, actor: Acto
     open or does not show ``old`` any more."""
     row = _row(tx, gate)
     shows = _refs(row["shows"])
-    if row["state"] != "open":
-        raise Conflict("This gate was already answered", code="GATE_CLOSED", kept="the edit was not saved")
-    if old not in shows:
-        raise Stale(
-            "Somebody saved another edit first",
-            code="ARTIFACT_STALE",
-            details={"shows": row["shows"]},
-            kept="your input",
-            next="read the newest version, then edit it",
-        )
+    if row["state"] != "open" or old not in shows:
+        bound(tx, row, "")
     now = tuple(new if ref == old else ref for ref in shows)
     etag = etag_of(gate, now)
     tx.run(sa.update(g).where(g.c.id == gate).values(shows=_shows(now), etag=etag))
@@ -228,9 +215,8 @@ def lapse_due(tx: Tx) -> int:
     """Open gates whose countdown is over take their lapse choice."""
     due = tx.run(sa.select(g.c.id, g.c.lapse).where(g.c.state == "open", g.c.lapse_at <= tx.now)).all()
     for row in due:
-        _decide(
-            tx, row.id, choice=row.lapse, payload=None, note="the countdown ended", key=f"lapse:{row.id}", actor=SYSTEM
-        )
+        key = f"{LAPSE}{row.id}"
+        decide(tx, row.id, choice=row.lapse, payload=None, note="the countdown ended", key=key, actor=SYSTEM)
     return len(due)
 
 
