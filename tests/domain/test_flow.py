@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from beadmill.domain.flow import Moves, Past, Start, advance, begin, kept, sealed_by, send_back, stuck, targets
+from beadmill.domain.flow import Moves, Past, Start, advance, after, begin, kept, sealed_by, send_back, stuck, targets
 from beadmill.domain.machine import VisitState
 from beadmill.domain.sop import Edge, Graph, NodeDef
 from beadmill.errors import Conflict, NotFound
@@ -126,6 +126,13 @@ def test_rework_never_fires_a_join_on_a_stale_token() -> None:
         w.finish(node)
     w.finish("d", "no")
     assert w.finish("b", "other") == Moves((Start("d", 2, (("c", 1),)),))
+
+
+def test_a_change_of_what_a_node_stands_for_restarts_what_follows_and_not_the_node() -> None:
+    w = World(graph("a ok b", "b ok c"), {"a": "ok", "b": "ok", "c": "ok"}).begin()
+    w.finish("a")
+    w.finish("b")
+    assert after(w.graph, w.past, "a") == Moves((Start("b", 2, (("a", 1),)),), supersede=(("b", 1), ("c", 1)))
 
 
 def test_rework_gives_up_when_its_visits_are_spent_and_a_person_may_still_send_back() -> None:

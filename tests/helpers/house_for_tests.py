@@ -45,6 +45,29 @@ edges:
 """
 
 
+SEALED = """
+format: 1
+title: Write and seal
+description: Writes a PRD, asks, and seals.
+start: write
+nodes:
+  - id: write
+    kind: write
+  - id: check
+    kind: gate
+    config: {title: Good?}
+    ends: [rejected]
+  - id: preflight
+    kind: gate
+    seals: true
+    config: {title: Go?}
+    ends: [approved, rejected]
+edges:
+  - {from: write, outcome: approved, to: check}
+  - {from: check, outcome: approved, to: preflight}
+"""
+
+
 def prd(problem: str) -> Prd:
     story = Story(id="US-1-1", title="As a user I add", acceptance_criteria=("It adds",))
     epic = Epic(id="EPIC-1", title="Adding", user_stories=(story,))
@@ -69,9 +92,10 @@ class WriteNode:
 
 
 def publish(tx: Any) -> None:
-    made = tx.run(insert(t.definitions).values(kind="sop", name="write").returning(t.definitions.c.id)).scalar_one()
-    version = {"version": 1, "state": "published", "body": SOP, "sha256": "", "created": tx.now}
-    tx.run(insert(t.definition_versions).values(definition_id=made, **version))
+    for name, body in (("write", SOP), ("sealed", SEALED)):
+        made = tx.run(insert(t.definitions).values(kind="sop", name=name).returning(t.definitions.c.id)).scalar_one()
+        version = {"version": 1, "state": "published", "body": body, "sha256": "", "created": tx.now}
+        tx.run(insert(t.definition_versions).values(definition_id=made, **version))
 
 
 @cache

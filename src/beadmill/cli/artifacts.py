@@ -52,16 +52,27 @@ def diff(
 
 @app.command("edit")
 def edit(
+    *,
     row: int,
     file: Annotated[str, typer.Option(help="The edited text; default: your editor opens.")] = "",
     etag: Annotated[str, typer.Option(help="The sha256 of the version you edited; default: the one shown now.")] = "",
+    approve: Annotated[
+        bool,
+        typer.Option(
+            "--approve",
+            help="Approve it in the same action. An interview or PRD approved before: what follows is made anew.",
+        ),
+    ] = False,
+    note: Annotated[str, typer.Option(help="Kept with the approval; what begins anew reads it.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Save an edited version of what an open gate shows."""
+    """Save an edited version of what an open gate shows, or, with --approve, of what was approved before."""
     client = api()
     now = client.call("artifacts.show", row=row)
     text = read_file(file) if file else _edited(now)
-    answer = client.call("artifacts.edit", row=row, etag=etag or now["sha256"], body={"text": text})
+    answer = client.call(
+        "artifacts.edit", row=row, etag=etag or now["sha256"], body={"text": text, "approve": approve, "note": note}
+    )
     show(answer, as_json=as_json, text=_saved)
 
 
@@ -77,4 +88,7 @@ def _edited(now: Any) -> str:
 def _saved(answer: Any) -> None:
     typer.echo(f"{answer['kind']} version {answer['version']} is row {answer['row']}.")
     for gate in answer["gates"]:
-        typer.echo(f"{gate['title']} now shows it: {gate['answer_with']}")
+        open_ = gate["state"] == "open"
+        typer.echo(f"{gate['title']} now shows it: {gate['answer_with']}" if open_ else f"{gate['title']}: approved.")
+    for visit in answer["restarted"]:
+        typer.echo(f"{visit.partition('/')[2]} begins; what was made before stays readable.")

@@ -95,6 +95,13 @@ def send_back(graph: Graph, past: Sequence[Past], target: str) -> Moves:
     return _restart(graph, past, target)
 
 
+def after(graph: Graph, past: Sequence[Past], node: str) -> Moves:
+    """What ``node`` stands for has changed: everything downstream is superseded and begins again, ``node`` itself is not
+    done again."""
+    cleared, gone = _clear(past, graph.downstream(node) - {node})
+    return replace(_fire(graph, cleared), supersede=gone)
+
+
 def kept(graph: Graph, past: Sequence[Past], target: str) -> tuple[Key, ...]:
     """The living, finished visits upstream of ``target``: what a rerun from there copies, as KEPT, with node, n, outcome
     and came_from. ``send_back`` over the copies then starts the new run."""
@@ -133,7 +140,10 @@ def _next_n(past: Iterable[Past], node: str) -> int:
 
 
 def _supersede(graph: Graph, past: Sequence[Past], target: str) -> tuple[tuple[Past, ...], tuple[Key, ...]]:
-    region = graph.downstream(target) | {target}
+    return _clear(past, graph.downstream(target) | {target})
+
+
+def _clear(past: Sequence[Past], region: frozenset[str]) -> tuple[tuple[Past, ...], tuple[Key, ...]]:
     gone = tuple(p.key for p in past if p.node in region and _living(p))
     cleared = tuple(replace(p, state=VisitState.SUPERSEDED) if p.key in gone else p for p in past)
     return cleared, gone

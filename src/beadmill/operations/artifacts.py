@@ -15,9 +15,10 @@ from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.yaml import from_yaml, to_yaml
 from beadmill.domain.values import Actor, Json, Permission
 from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale, Unprocessable
-from beadmill.operations import _rows, views
+from beadmill.operations import _amend, _rows, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
+from beadmill.operations.receipts import once
 from beadmill.operations.rules import require
 from beadmill.store import blobs
 from beadmill.store import tables as t
@@ -182,35 +183,75 @@ class _Edit:
     etag: str | None
     text: str | None
     document: Json
+    approve: bool = False
+    note: str = ""
+    key: str = ""
 
 
 async def edit(
-    ports: Ports, row: int, *, etag: str | None, actor: Actor, text: str | None = None, document: Json = None
+    ports: Ports,
+    row: int,
+    *,
+    etag: str | None,
+    actor: Actor,
+    text: str | None = None,
+    document: Json = None,
+    approve: bool = False,
+    note: str = "",
+    key: str = "",
 ) -> views.EditedView:
     """A new version by this person, from its text or its JSON; the open gates that showed ``row`` now show it.
 
+    With ``approve`` it is saved and approved in one action: at its gate, or, for an interview or PRD approved before,
+    until preflight begins; then everything made from it is superseded and begins again.
+
     Raises Missing without ``etag``, Stale when it is not ``row``'s or a newer version stands, Conflict when no open
-    gate shows it, Unprocessable with line and column for a text that is no such document.
+    gate shows it, Refused after preflight has begun, Unprocessable with line and column for a text that is no such
+    document.
     """
     require(actor, Permission.DECIDE)
-    wish = _Edit(row, etag, text, document)
-    return await ports.store.write(lambda tx: _edit(tx, wish, actor))
+    wish = _Edit(row, etag, text, document, approve, note, key)
+    request = {"row": row, "etag": etag, "text": text, "document": document, "approve": approve, "note": note}
+
+    def act(tx: Tx) -> views.EditedView:
+        done = once(
+            tx,
+            key,
+            operation="artifacts.edit",
+            actor=actor,
+            request=request,
+            now=tx.now,
+            act=lambda: _edit(tx, wish, actor),
+        )
+        lines = [_rows.gate_line(_rows.gate_row(tx.conn, gate)) for gate in done["gates"]]
+        return views.EditedView(
+            **view(tx.conn, done["row"]).model_dump(), gates=tuple(lines), restarted=tuple(done["restarted"])
+        )
+
+    edited = await ports.store.write(act)
+    if approve:
+        ports.engine.ring()
+    return edited
 
 
-def _edit(tx: Tx, wish: _Edit, actor: Actor) -> views.EditedView:
+def _edit(tx: Tx, wish: _Edit, actor: Actor) -> dict[str, Any]:
     row = _row(tx.conn, wish.row)
     if wish.etag is None:
         raise Missing("say which version you edited (If-Match)", code="IF_MATCH_REQUIRED", kept="your input")
     gates = _showing(tx.conn, row)
-    _current(tx.conn, row, wish.etag, gates)
+    _current(tx.conn, row, wish.etag, gates, amends=wish.approve)
     doc = from_text(row.kind, wish.text) if wish.text is not None else _document(row.kind, wish.document)
+    if not gates:
+        return _amend.after_approval(tx, row, doc, actor=actor, note=wish.note, key=wish.key)
     old = blobs.artifact(tx.conn, wish.row).ref
     new = blobs.put_document(tx, doc, run=row.run_id, visit=row.visit_id, author=str(actor), parent=wish.row)
     if new.row != old.row:
         for gate in gates:
             journal.rebind(tx, gate.id, old, new, actor=actor)
-    lines = [_rows.gate_line(_rows.gate_row(tx.conn, gate.id)) for gate in gates]
-    return views.EditedView(**view(tx.conn, new.row).model_dump(), gates=tuple(lines))
+    shown = [gate.id for gate in gates]
+    if wish.approve:
+        _amend.at_gates(tx, shown, actor=actor, note=wish.note, key=wish.key)
+    return {"row": new.row, "gates": shown, "restarted": []}
 
 
 def _document(kind: str, document: Json) -> Document:
@@ -224,7 +265,9 @@ def _showing(conn: Connection, row: Any) -> list[Any]:
     return [gate for gate in conn.execute(query) if any(int(shown[1]) == row.id for shown in gate.shows)]
 
 
-def _current(conn: Connection, row: Any, etag: str, gates: list[Any]) -> None:
+def _current(conn: Connection, row: Any, etag: str, gates: list[Any], *, amends: bool) -> None:
+    if amends and not gates and etag == row.sha256:
+        return  # what holds is looked up when it is amended
     newest = conn.execute(
         _query().where(a.run_id == row.run_id, a.kind == row.kind).order_by(a.version.desc()).limit(1)
     ).one()
@@ -241,5 +284,5 @@ def _current(conn: Connection, row: Any, etag: str, gates: list[Any]) -> None:
             f"no open gate shows this {row.kind}",
             code="NOT_AT_A_GATE",
             kept="your input",
-            next="send the run back to the node that makes it, then edit it at its gate",
+            next=_amend.way(conn, row),
         )

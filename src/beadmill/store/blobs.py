@@ -61,6 +61,11 @@ def put_document(tx: Tx, doc: Document, *, run: str, visit: str, author: str, pa
     """Same bytes of the same kind in the same visit: same row. Emits ``artifact.put`` for a new row."""
     if (known := same_document(tx.conn, doc, visit)) is not None:
         return known
+    return put_anew(tx, doc, run=run, visit=visit, author=author, parent=parent)
+
+
+def put_anew(tx: Tx, doc: Document, *, run: str, visit: str, author: str, parent: int | None = None) -> ArtifactRef:
+    """A row of its own, whatever the visit has already. Emits ``artifact.put``."""
     sha = put_blob(tx, doc.canonical())
     newest = tx.run(sa.select(sa.func.max(a.c.version)).where(a.c.run_id == run, a.c.kind == doc.kind)).scalar()
     row_id = tx.run(

@@ -39,9 +39,11 @@ class DiffView(View):
 
 
 class EditedView(ArtifactView):
-    """``gates`` are the open gates that now show this version: their new ETags."""
+    """``gates`` are the gates that now show this version, with their new ETags; ``restarted`` the visits that begin
+    because an approved document was edited."""
 
     gates: tuple[GateLine, ...]
+    restarted: tuple[str, ...] = ()
 
 
 class AttemptView(View):

@@ -5,16 +5,18 @@ from fastapi import APIRouter, Response
 from beadmill.domain.values import Json
 from beadmill.operations import artifacts, views
 from beadmill.operations.paging import Page
-from beadmill.web.api.common import Body, Cursor, IfMatch, InPorts, Limit, Who, route
+from beadmill.web.api.common import Body, Cursor, IfMatch, InPorts, Key, Limit, Who, route
 
 router = APIRouter()
 
 
 class Edit(Body):
-    """Either the text a person edited, or the same as JSON."""
+    """Either the text a person edited, or the same as JSON. ``approve``: save and approve in one action."""
 
     text: str | None = None
     document: Json = None
+    approve: bool = False
+    note: str = ""
 
 
 @route(router, "artifacts.listing")
@@ -54,8 +56,18 @@ async def diff(*, ports: InPorts, actor: Who, row: int, against: int | None = No
 
 @route(router, "artifacts.edit")
 async def edit(
-    *, ports: InPorts, actor: Who, etag: IfMatch, row: int, body: Edit, response: Response
+    *, ports: InPorts, actor: Who, key: Key, etag: IfMatch, row: int, body: Edit, response: Response
 ) -> views.EditedView:
-    view = await artifacts.edit(ports, row, etag=etag, text=body.text, document=body.document, actor=actor)
+    view = await artifacts.edit(
+        ports,
+        row,
+        etag=etag,
+        text=body.text,
+        document=body.document,
+        approve=body.approve,
+        note=body.note,
+        actor=actor,
+        key=key,
+    )
     response.headers["ETag"] = f'"{view.sha256}"'
     return view
