@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from beadmill.domain.values import Actor, Json, Permission
+from beadmill.domain.values import SYSTEM, Actor, Json, Permission
+from beadmill.errors import Conflict, Invalid
 from beadmill.operations import _rows, runs, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
 from beadmill.store import tables as t
 from beadmill.store.journal import gates as journal
+from beadmill.store.journal.gates import AUTO, LAPSE, WITH_GAPS
+
+OPEN = "open"
+NOTE_KEPT = 20_000  # characters of a note or reason
 
 
 async def listing(
@@ -82,7 +88,23 @@ def _decision(conn: Connection, gate: str) -> views.DecisionView | None:
         door=row.door,
         at=row.at,
         saw=_rows.shown(conn, row.saw),
+        acknowledged=acknowledged(row),
+        made_by=made_by(row),
     )
+
+
+def acknowledged(decision: Any) -> tuple[str, ...]:
+    """The gaps that an approval with gaps named."""
+    payload = decision.payload if isinstance(decision.payload, dict) else {}
+    return tuple(payload.get("acknowledged", ())) if decision.choice == WITH_GAPS else ()
+
+
+def made_by(decision: Any) -> Literal["person", "policy", "timeout"]:
+    if decision.actor != str(SYSTEM):
+        return "person"
+    if decision.key.startswith(AUTO):
+        return "policy"
+    return "timeout" if decision.key.startswith(LAPSE) else "person"
 
 
 async def answer(
@@ -98,10 +120,12 @@ async def answer(
 ) -> views.GateView:
     """Decides once. The same ``key`` again is the same answer.
 
-    Raises Missing without ``etag``, Stale when what the gate shows has changed, Conflict when it is answered.
+    Raises Missing without ``etag``, Stale when what the gate shows has changed (naming who saved what), Conflict when
+    it is answered (naming who, what and when), Invalid for a choice or payload that the gate does not take.
     """
     row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
     require(actor, Permission(row.may))
+    _sensible(row, choice, payload, note)
     await ports.store.write(
         lambda tx: journal.answer(
             tx,
@@ -116,6 +140,36 @@ async def answer(
     )
     ports.engine.ring()
     return await show(ports, gate, actor=actor)
+
+
+def _sensible(row: Any, choice: str, payload: Json, note: str) -> None:
+    if len(note) > NOTE_KEPT:
+        raise Invalid(
+            f"the note is longer than {NOTE_KEPT} characters",
+            code="NOTE",
+            details={"length": len(note)},
+            kept="your input",
+        )
+    detail = row.detail if isinstance(row.detail, dict) else {}
+    said = payload.get("decisions") if isinstance(payload, dict) else None
+    decided = isinstance(said, dict) and any(str(text).strip() for text in said.values())
+    if row.state == OPEN and choice == "fix_gaps" and not detail.get("gaps") and not decided:
+        raise Invalid(
+            "there is no gap to fix: say how at least one contradiction is to be decided",
+            code="NOTHING_TO_FIX",
+            details={"undecided": [one["gap"] for one in detail.get("unresolved", ())]},
+            kept="your input",
+            next="send decisions, or approve it with what is open",
+        )
+    if row.state == OPEN and choice == "approve" and WITH_GAPS in row.choices:
+        open_ = journal.acknowledged(detail)
+        raise Conflict(
+            f"{len(open_)} open: {'; '.join(open_)}",
+            code="GAPS_OPEN",
+            details={"gaps": open_, "choices": list(row.choices)},
+            kept="nothing was decided",
+            next=f"{' or '.join(row.choices)}: to go on with them is a choice of its own",
+        )
 
 
 async def send_back(

@@ -58,6 +58,7 @@ ROUTES: dict[str, Route] = {
     "runs.rerun": Route("POST", "/runs/{run}/rerun"),
     "runs.cancel": Route("POST", "/runs/{run}/cancel"),
     "changes.diff": Route("GET", "/runs/{run}/diff"),
+    "trail.listing": Route("GET", "/trail"),
     "artifacts.listing": Route("GET", "/artifacts"),
     "artifacts.show": Route("GET", "/artifacts/{row}"),
     "artifacts.raw": Route("GET", "/artifacts/{row}/raw"),

@@ -14,7 +14,7 @@ from beadmill.domain.machine import RunState
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import Actor, Permission, VisitRef
 from beadmill.engine.port import Work
-from beadmill.errors import Conflict, Missing, Refused, Stale
+from beadmill.errors import Conflict, Refused
 from beadmill.operations import _rows, views
 from beadmill.operations._rewind import rewind
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
@@ -238,7 +238,7 @@ async def send_back(
 
     def act(tx: Tx) -> str:
         if gate:
-            _bound(tx.conn, gate, etag)
+            gate_journal.bound(tx, gate_journal.row_of(tx, gate), etag)
         tokens.send_back(tx, run, _graph(tx.conn, run), target, comment=comment, actor=actor, gate=gate, key=key)
         return run
 
@@ -246,23 +246,6 @@ async def send_back(
     await _once(ports, key, "runs.send_back", request, actor=actor, act=act)
     ports.engine.ring()
     return await show(ports, run, actor=actor)
-
-
-def _bound(conn: Connection, gate: str, etag: str | None) -> None:
-    row = _rows.gate_row(conn, gate)
-    if etag is None:
-        raise Missing("say which version you saw (If-Match)", code="IF_MATCH_REQUIRED", kept="nothing was changed")
-    if row.state != "open":
-        raise Conflict(
-            f"this gate is {row.state}", code="ALREADY_ANSWERED", kept="the decision stands", next="reload it"
-        )
-    if row.etag != etag:
-        raise Stale(
-            "what this gate shows has changed since you read it",
-            code="GATE_STALE",
-            kept="nothing was changed",
-            next="read it again, then decide",
-        )
 
 
 def _graph(conn: Connection, run: str) -> Graph:

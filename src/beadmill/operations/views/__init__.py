@@ -36,6 +36,7 @@ from beadmill.operations.views.made import (
     SessionLine,
     SessionView,
 )
+from beadmill.operations.views.trail import TrailKind, TrailLine, TrailView
 from beadmill.operations.views.work import (
     BudgetView,
     ChangeView,
@@ -99,6 +100,9 @@ __all__ = [
     "StatusView",
     "TicketLine",
     "TicketView",
+    "TrailKind",
+    "TrailLine",
+    "TrailView",
     "TurnView",
     "View",
     "VisitView",

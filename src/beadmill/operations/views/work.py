@@ -164,7 +164,8 @@ class ShownArtifact(View):
 
 
 class DecisionView(View):
-    """The receipt of a gate."""
+    """The receipt of a gate. ``acknowledged``: the gaps that an approval with gaps named. Policy and countdowns say why
+    in ``note``."""
 
     choice: str
     payload: Json
@@ -173,6 +174,8 @@ class DecisionView(View):
     door: str
     at: str
     saw: tuple[ShownArtifact, ...]
+    acknowledged: tuple[str, ...]
+    made_by: Literal["person", "policy", "timeout"]
 
 
 class GateView(GateLine):

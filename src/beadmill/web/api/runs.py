@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from beadmill.domain.machine import RunState
-from beadmill.operations import beads, changes, runs, views
+from beadmill.operations import beads, changes, runs, trail, views
 from beadmill.operations.paging import Page
 from beadmill.web.api.common import Body, Cursor, InPorts, Key, Limit, Who, route
 
@@ -84,6 +84,11 @@ async def bead_listing(*, ports: InPorts, actor: Who, run: str) -> tuple[views.B
 @route(router, "beads.show")
 async def bead(*, ports: InPorts, actor: Who, run: str, bead: str) -> views.BeadView:
     return await beads.show(ports, run, bead, actor=actor)
+
+
+@route(router, "trail.listing")
+async def trail_listing(*, ports: InPorts, actor: Who, run: str = "", ticket: str = "") -> views.TrailView:
+    return await trail.listing(ports, run=run, ticket=ticket, actor=actor)
 
 
 class Patch(BaseModel):
