@@ -44,7 +44,8 @@ def _runs(conn: Connection, ticket: str) -> list[str]:
 
 def _decisions(conn: Connection, run: str) -> Iterator[views.TrailLine]:
     """A send back is told by its event, which knows where to."""
-    query = _rows.gate_query().add_columns(t.decisions).join(t.decisions, d.gate_id == g.id)
+    query = sa.select(t.decisions, g.title, t.visits.c.node).join(t.gates, g.id == d.gate_id)
+    query = query.join(t.visits, t.visits.c.id == g.visit_id)
     kinds: dict[str, views.TrailKind] = {"policy": "automatic", "timeout": "expiry", "person": "decision"}
     for row in conn.execute(query.where(g.run_id == run, d.choice != "send_back").order_by(d.at)):
         yield views.TrailLine(
@@ -54,7 +55,7 @@ def _decisions(conn: Connection, run: str) -> Iterator[views.TrailLine]:
             door=row.door,
             run=run,
             node=row.node,
-            gate=row.id,
+            gate=row.gate_id,
             title=row.title,
             choice=row.choice,
             reason=row.note,
