@@ -18,11 +18,12 @@ from beadmill.artifacts.prd import Epic, Prd, Product, Story
 from beadmill.domain.values import SYSTEM, Actor, GateKind, GateRequest, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.errors import Blocked
-from beadmill.operations import tickets
+from beadmill.operations import gates, tickets
 from beadmill.operations.ports import Ports
 from beadmill.settings import Settings
 from beadmill.store import tables as t
 from beadmill.store.db import Store
+from beadmill.store.journal import gates as journal
 
 OWNER = Actor("user", "owner", "cli")
 Starter = Callable[..., Any]
@@ -112,8 +113,29 @@ def migrated() -> bytes:
 
 
 def _prepare(home: Path) -> None:
+    """A home that is there already is taken as it is: a second ``served`` is a restart."""
+    if home.exists():
+        return
     home.mkdir(mode=0o700)
     (home / "beadmill.db").write_bytes(migrated())
+
+
+GAP, CLASH = "Nothing says what an empty list gives.", "Q1 says staff, Q2 says everybody."
+
+
+async def opened(ports: Ports, near: Any, **more: Any) -> Any:
+    """Another approval of the visit of gate ``near``, as a node would open it."""
+    name = f"{near.id.rpartition('/')[0]}/{more.pop('name', 'second')}#0"
+    request = GateRequest(GateKind.APPROVE, "Approve", **{"choices": ("approve",), **more})
+    visit = near.id.removesuffix("/approve-1#0")
+    await ports.store.write(lambda tx: journal.open_gate(tx, name, visit, request))
+    return await gates.show(ports, name, actor=OWNER)
+
+
+async def gappy(ports: Ports, near: Any, *, gaps: tuple[str, ...] = (GAP,)) -> Any:
+    """One with open gaps and one undecided contradiction."""
+    detail = {"gaps": list(gaps), "unresolved": [{"gap": CLASH, "rationale": "Which one?"}]}
+    return await opened(ports, near, choices=("fix_gaps", "approve_with_gaps"), detail=detail)
 
 
 @asynccontextmanager

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from house_for_tests import OWNER, Starter
+from house_for_tests import CLASH, GAP, OWNER, Starter, gappy, opened
 
-from beadmill.domain.values import Actor, GateKind, GateRequest
+from beadmill.domain.values import Actor
 from beadmill.errors import BeadmillError, Conflict, Invalid, Stale
 from beadmill.operations import artifacts, gates, runs
 from beadmill.operations.ports import Ports
 from beadmill.store import tables as t
-from beadmill.store.journal import gates as journal
 
-GAP, CLASH = "Nothing says what an empty list gives.", "Q1 says staff, Q2 says everybody."
 EVE = Actor("user", "eve", "web")
 
 
@@ -24,19 +22,6 @@ EVE = Actor("user", "eve", "web")
 async def gate(started: Starter, ports: Ports) -> Any:
     ticket = await started()
     return await gates.show(ports, ticket.current.gates[0].id, actor=OWNER)
-
-
-async def opened(ports: Ports, near: Any, **more: Any) -> Any:
-    """Another gate of the same visit, as a node would open it."""
-    name = f"{near.id.rpartition('/')[0]}/{more.pop('name', 'second')}#0"
-    request = GateRequest(GateKind.APPROVE, "Approve", **{"choices": ("approve",), **more})
-    await ports.store.write(lambda tx: journal.open_gate(tx, name, f"{near.run}/write.1", request))
-    return await gates.show(ports, name, actor=OWNER)
-
-
-async def gappy(ports: Ports, near: Any, *, gaps: tuple[str, ...] = (GAP,)) -> Any:
-    detail = {"gaps": list(gaps), "unresolved": [{"gap": CLASH, "rationale": "Which one?"}]}
-    return await opened(ports, near, choices=("fix_gaps", "approve_with_gaps"), detail=detail)
 
 
 async def test_c75_twenty_answers_at_once_make_one_decision_and_nineteen_conflicts_that_name_the_winner(
@@ -132,6 +117,14 @@ async def test_a_fix_needs_a_gap_or_a_decision(ports: Ports, gate: Any) -> None:
     done = await gates.answer(ports, second.id, "fix_gaps", etag=second.etag, payload=said, actor=OWNER)
     assert done.decision
     assert done.decision.payload == said
+
+
+async def test_an_approval_never_swallows_what_was_written_to_a_contradiction(ports: Ports, gate: Any) -> None:
+    second = await gappy(ports, gate)
+    said = {"decisions": {CLASH: "Staff."}}
+    with pytest.raises(Invalid) as refused:
+        await gates.answer(ports, second.id, "approve_with_gaps", etag=second.etag, payload=said, actor=OWNER)
+    assert (refused.value.code, (await gates.show(ports, second.id, actor=OWNER)).state) == ("DECISIONS_UNUSED", "open")
 
 
 async def test_policy_says_why_it_decided(ports: Ports, gate: Any) -> None:

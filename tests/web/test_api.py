@@ -6,8 +6,9 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from house_for_tests import Starter, until
+from house_for_tests import CLASH, GAP, OWNER, Starter, gappy, until
 
+from beadmill.operations import gates
 from beadmill.operations.ports import Ports
 from beadmill.operations.routes import ROUTES
 
@@ -77,6 +78,38 @@ async def test_a_gate_is_answered_once_by_exactly_what_was_seen(
     assert [a.status_code for a in (none, wrong, first, again, other)] == [428, 409, 200, 200, 409]
     assert first.json()["decision"] == again.json()["decision"]
     await until(ports, ticket.key, lambda t: t.current.nodes[0].state == "done")
+
+
+async def test_a_gate_with_gaps_takes_its_own_choice_and_the_trail_tells_it(
+    cli: httpx2.AsyncClient, ports: Ports, started: Starter
+) -> None:
+    ticket = await started()
+    gate = await gappy(ports, ticket.current.gates[0])
+    url = f"/api/v1/gates/{quote(gate.id)}/answer"
+    plain = await cli.post(url, json={"choice": "approve"}, headers={"If-Match": gate.etag})
+    good = await cli.post(url, json={"choice": "approve_with_gaps", "note": "known"}, headers={"If-Match": gate.etag})
+    assert (plain.status_code, plain.json()["error"]["details"]["gaps"]) == (409, [GAP, CLASH])
+    assert good.json()["decision"]["acknowledged"] == [GAP, CLASH]
+    (line,) = (await cli.get("/api/v1/trail", params={"ticket": ticket.key})).json()["lines"]
+    assert (line["choice"], line["reason"], line["acknowledged"]) == ("approve_with_gaps", "known", [GAP, CLASH])
+
+
+async def test_an_approved_document_is_edited_and_approved_in_one_request(
+    cli: httpx2.AsyncClient, ports: Ports, started: Starter
+) -> None:
+    ticket = await started()
+    gate = ticket.current.gates[0]
+    await gates.answer(ports, gate.id, "approve", etag=gate.etag, actor=OWNER)
+    await until(ports, ticket.key, lambda t: t.waits > 0 and t.current.gates[0].id != gate.id)
+    row = (await cli.get(f"/api/v1/artifacts?ticket={ticket.key}&kind=prd")).json()["items"][0]
+    text = (await cli.get(f"/api/v1/artifacts/{row['row']}")).json()["text"].replace("Do it", "Do it well")
+    body, url = {"text": text, "approve": True, "note": "better"}, f"/api/v1/artifacts/{row['row']}"
+    none = await cli.put(url, json=body)
+    said = [await cli.put(url, json=body, headers={"If-Match": row["sha256"], "Idempotency-Key": "k"}) for _ in "ab"]
+    assert [none.status_code, *(one.status_code for one in said)] == [428, 200, 200]
+    assert [one.json()["restarted"] for one in said] == [["API-1-r1/check.2"]] * 2
+    late = await cli.put(url, json=body, headers={"If-Match": row["sha256"]})
+    assert (late.status_code, late.json()["error"]["details"]["by"]) == (409, "user:owner")
 
 
 async def test_a_saved_edit_rebinds_the_gate_and_the_old_etag_is_stale(

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from house_for_tests import OWNER, Starter, until
+from house_for_tests import CLASH, GAP, OWNER, Starter, gappy, opened, until
 from pages_for_tests import cost, fields, page, text
 
 from beadmill.operations import artifacts, gates, runs
@@ -68,6 +68,39 @@ async def test_a_stale_answer_shows_the_new_version_with_the_words_in_the_field(
 async def test_an_answer_without_what_was_seen_is_refused(signed_in: httpx2.AsyncClient, gate: Any) -> None:
     answer = await signed_in.post(address(gate), data={"choice": "approve", "key": "k"})
     assert (answer.status_code, "IF_MATCH_REQUIRED" in answer.text) == (428, True)
+
+
+async def test_a_contradiction_is_a_field_and_its_words_go_into_the_decision(
+    signed_in: httpx2.AsyncClient, ports: Ports, gate: Any
+) -> None:
+    second = await gappy(ports, gate)
+    said = text(await page(signed_in, f"/gates/{quote(second.id)}"))
+    assert f"Only you can settle this {CLASH} Which one? Your decision" in said
+    assert "Revise it by my decisions Approve with its gaps" in said
+    answer = await answered(signed_in, second, choice="fix_gaps", **{"decision.1": "Staff.\nOnly."})
+    decision = (await gates.show(ports, second.id, actor=OWNER)).decision
+    assert decision
+    assert (answer.status_code, decision.payload) == (303, {"decisions": {CLASH: "Staff.\nOnly."}})
+
+
+async def test_an_approval_with_gaps_shows_on_the_page_and_in_the_history_what_it_acknowledged(
+    signed_in: httpx2.AsyncClient, ports: Ports, gate: Any
+) -> None:
+    second = await gappy(ports, gate)
+    await answered(signed_in, second, choice="approve_with_gaps", note="we know")
+    receipt = text(await page(signed_in, f"/gates/{quote(second.id)}"))
+    assert f"we know Approved with these open: {GAP} {CLASH}" in receipt
+    history = text(await page(signed_in, "/tickets/API-1/history"))
+    assert (
+        f"Approve with its gaps · Approve we know with this open: {GAP} with this open: {CLASH} owner (web)" in history
+    )
+
+
+async def test_what_policy_decided_says_so_and_why(signed_in: httpx2.AsyncClient, ports: Ports, gate: Any) -> None:
+    second = await opened(ports, gate, auto="approve", why="auto_when_clean: no gaps")
+    assert "Decided by policy: auto_when_clean: no gaps" in text(await page(signed_in, f"/gates/{quote(second.id)}"))
+    third = await opened(ports, gate, name="third", detail={"asked_because": ["1 warning"]})
+    assert "The policy leaves this to you: 1 warning" in text(await page(signed_in, f"/gates/{quote(third.id)}"))
 
 
 async def test_a_double_click_answers_once(signed_in: httpx2.AsyncClient, gate: Any) -> None:

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from beadmill.cli.common import AsJson, Most, api, fields, gate_of, group, show, table, text_of
-from beadmill.errors import Conflict
+from beadmill.errors import Conflict, Invalid
 
 app = group("What waits for a person. A gate is named by its id, or by its ticket when only one is open.")
 Gate = Annotated[str, typer.Argument(help="The gate's id, or a ticket's key.")]
 Etag = Annotated[str, typer.Option(help="Decide only on what this ETag covers; default: what is shown now.")]
+WITH_GAPS = "approve_with_gaps"
 YES = ("approve", "approved", "continue", "ready", "merge", "pass")
 
 
@@ -50,8 +51,8 @@ def _one(gate: Any) -> None:
             ("state", gate["state"]),
             ("choices", ", ".join(gate["choices"])),
             ("lapses", f"{gate['lapse_at']} → {gate['lapse']}" if gate["lapse_at"] else ""),
-            ("answer", f"{decision.get('choice')} by {decision.get('actor')}" if decision else ""),
-            ("note", decision.get("note")),
+            ("answer", f"{decision['choice']} by {decision['actor']} at {decision['at'][:19]}" if decision else ""),
+            ("why" if decision.get("made_by") == "policy" else "note", decision.get("note")),
         ]
     )
     for shown in gate["shows"]:
@@ -61,11 +62,23 @@ def _one(gate: Any) -> None:
     else:
         for line in _lines(gate["detail"]):
             typer.echo(f"  {line}")
+    for gap in decision.get("acknowledged", ()):
+        typer.echo(f"  approved with: {gap}")
     if gate["state"] == "open":
+        for n, one in enumerate(_undecided(gate), 1):
+            typer.echo(f"  Only you can settle this ({n}): {one['gap']}\n    {one['rationale']}")
+        if _undecided(gate):
+            typer.echo(f"Decide: beadmill gate decide {gate['id']}")
         typer.echo(f"Answer: {gate['answer_with']}")
 
 
-HIDDEN = ("forget", "continuable", "message")  # of a blocked gate: for the engine, or said by the title
+def _undecided(gate: Any) -> list[Any]:
+    """The contradictions that a gate puts to the person."""
+    detail = gate["detail"] if isinstance(gate["detail"], dict) else {}
+    return list(detail.get("unresolved", ())) if gate["kind"] == "approve" else []
+
+
+HIDDEN = ("forget", "continuable", "message", "unresolved")  # for the engine, said by the title, or asked below
 
 
 def _lines(detail: Any) -> Iterator[str]:
@@ -83,11 +96,21 @@ def _lines(detail: Any) -> Iterator[str]:
 
 
 @app.command("approve")
-def approve(gate: Gate, note: str = "", etag: Etag = "", as_json: AsJson = False) -> None:
+def approve(
+    gate: Gate,
+    with_gaps: Annotated[
+        bool, typer.Option("--with-gaps", help="Also when gaps or contradictions are open; the receipt names them.")
+    ] = False,
+    note: Annotated[str, typer.Option(help="Why; at most 20,000 characters.")] = "",
+    etag: Etag = "",
+    as_json: AsJson = False,
+) -> None:
     """Say yes to what the gate shows now."""
     client = api()
     found = gate_of(client, gate)
-    choice = next((c for c in YES if c in found["choices"]), "")
+    choice = next((c for c in (*YES, *((WITH_GAPS,) if with_gaps else ())) if c in found["choices"]), "")
+    if not choice and WITH_GAPS in found["choices"]:
+        raise _gaps_open(found)
     if not choice:
         raise Conflict(
             f"this gate has no plain yes: it takes {', '.join(found['choices'])}",
@@ -97,6 +120,66 @@ def approve(gate: Gate, note: str = "", etag: Etag = "", as_json: AsJson = False
     body = {"choice": choice, "note": note}
     answer = client.call("gates.answer", gate=found["id"], etag=etag or found["etag"], body=body)
     show(answer, as_json=as_json, text=_one)
+
+
+def _gaps_open(gate: Any) -> Conflict:
+    open_ = list(dict.fromkeys((*gate["detail"].get("gaps", ()), *(one["gap"] for one in _undecided(gate)))))
+    listed = "".join(f"\n  {n}. {gap}" for n, gap in enumerate(open_, 1))
+    ways = [f"beadmill gate approve {gate['id']} --with-gaps"]
+    ways += [f"beadmill gate decide {gate['id']}"] if _undecided(gate) else []
+    ways += [f"beadmill gate answer {gate['id']} fix_gaps"] if "fix_gaps" in gate["choices"] else []
+    return Conflict(
+        f"{len(open_)} {'is' if len(open_) == 1 else 'are'} open:{listed}",
+        code="GAPS_OPEN",
+        kept="nothing was decided",
+        next=", or ".join(ways),
+    )
+
+
+@app.command("decide")
+def decide(
+    gate: Gate,
+    say: Annotated[
+        list[str], typer.Option("--say", help="N=TEXT decides contradiction N; without any, each one is asked here.")
+    ] = [],  # noqa: B006
+    note: str = "",
+    etag: Etag = "",
+    as_json: AsJson = False,
+) -> None:
+    """Settle the contradictions that only you can settle, and have the document revised by your words."""
+    client = api()
+    found = gate_of(client, gate)
+    asked = _undecided(found)
+    if not asked:
+        raise Conflict("this gate asks for no decision", code="NOTHING_UNDECIDED", next=found["answer_with"])
+    said = _numbered(say, asked) if say else _prompted(asked)
+    body = {"choice": "fix_gaps", "note": note, "payload": {"decisions": said}}
+    answer = client.call("gates.answer", gate=found["id"], etag=etag or found["etag"], body=body)
+    show(answer, as_json=as_json, text=_one)
+
+
+def _numbered(pairs: list[str], asked: list[Any]) -> dict[str, str]:
+    said = {}
+    for pair in pairs:
+        number, equals, text = pair.partition("=")
+        if not equals or not number.isdecimal() or not 1 <= int(number) <= len(asked):
+            raise typer.BadParameter(f"{pair!r}: N=TEXT with N from 1 to {len(asked)}")
+        said[asked[int(number) - 1]["gap"]] = text_of(text)
+    return said
+
+
+def _prompted(asked: list[Any]) -> dict[str, str]:
+    """Each one in turn, on the terminal; an empty answer leaves it open."""
+    import sys
+
+    if not sys.stdin.isatty():
+        listed = "; ".join(f"{n}. {one['gap']}" for n, one in enumerate(asked, 1))
+        raise Invalid(f"undecided: {listed}", code="SAY", next="decide with --say N=TEXT, or on a terminal")
+    said = {}
+    for n, one in enumerate(asked, 1):
+        typer.echo(f"{n}. {one['gap']}\n   {one['rationale']}")
+        said[one["gap"]] = typer.prompt("   Your decision (empty leaves it open)", default="", show_default=False)
+    return {gap: text for gap, text in said.items() if text.strip()}
 
 
 @app.command("answer")

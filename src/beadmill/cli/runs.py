@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from beadmill.cli.common import AsJson, Most, api, blind, fields, group, money, parked, run_of, show, table
+from beadmill.cli.told import told
 
 app = group("Executions of SOPs. A run is named by its id, or by its ticket.")
 Run = Annotated[str, typer.Argument(help="The run's id, or a ticket's key.")]
@@ -69,6 +70,26 @@ def diff(run: Run, as_json: AsJson = False) -> None:
 
 def _patch(answer: Any) -> None:
     typer.echo(answer["diff"] or "There is no change yet.", nl=not answer["diff"])
+
+
+@app.command("trail")
+def trail(run: Run, as_json: AsJson = False) -> None:
+    """What people and policy decided and changed, and why: of a run, or of all runs of a ticket."""
+    query = {"run": run} if "-r" in run else {"ticket": run}
+    show(api().call("trail.listing", query=query), as_json=as_json, text=_trail)
+
+
+def _trail(answer: Any) -> None:
+    for line in answer["lines"]:
+        typer.echo(f"{line['at'][:19].replace('T', ' ')}  {line['by']}  {told(line)}")
+        if line["reason"]:
+            typer.echo(f"    {'; '.join(line['reason'].splitlines())}")
+        for gap in line["acknowledged"]:
+            typer.echo(f"    with: {gap}")
+        for gap, text in line["details"].get("decisions", {}).items():
+            typer.echo(f"    {gap} → {'; '.join(text.splitlines())}")
+    if not answer["lines"]:
+        typer.echo("Nobody decided or changed anything yet.")
 
 
 @app.command("watch")

@@ -153,6 +153,13 @@ def _sensible(row: Any, choice: str, payload: Json, note: str) -> None:
     detail = row.detail if isinstance(row.detail, dict) else {}
     said = payload.get("decisions") if isinstance(payload, dict) else None
     decided = isinstance(said, dict) and any(str(text).strip() for text in said.values())
+    if row.state == OPEN and choice == WITH_GAPS and decided:
+        raise Invalid(
+            "an approval carries out no decision: it takes what is shown as it is",
+            code="DECISIONS_UNUSED",
+            kept="your input",
+            next="fix_gaps has it revised by your decisions; or approve without them",
+        )
     if row.state == OPEN and choice == "fix_gaps" and not detail.get("gaps") and not decided:
         raise Invalid(
             "there is no gap to fix: say how at least one contradiction is to be decided",

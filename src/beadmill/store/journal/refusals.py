@@ -12,7 +12,7 @@ from beadmill.store import tables
 from beadmill.store.db import stamp
 
 a, e = tables.artifacts, tables.events
-TURNS = ("run.sent_back", "run.canceled", "run.superseded", "run.closed")  # what withdraws a gate
+TURNS = ("run.sent_back", "run.amended", "run.canceled", "run.superseded", "run.closed")  # what withdraws a gate
 
 
 def answered(known: GateAnswer) -> Conflict:

@@ -153,7 +153,7 @@ async def send_back(on: On, gate: str) -> Response:
 
 
 def answered(view: views.GateView) -> Conflict:
-    by = f": {view.decision.choice} by {view.decision.actor}" if view.decision else ""
+    by = f": {view.decision.choice} by {view.decision.actor} at {view.decision.at[:16]}" if view.decision else ""
     return Conflict(
         f"This was already answered{by}", code="ALREADY_ANSWERED", kept="that answer stands, and your input"
     )
@@ -164,12 +164,21 @@ def payload_of(view: views.GateView, form: Posted, choice: str) -> Any:
     """What the gate's form asks for, from the fields of the screen."""
     if view.kind == "interview":
         return {"answers": answers_of(view, form, "q"), "reason": form.get("note")}
+    if view.kind == "approve" and (said := decisions_of(view, form)):
+        return {"decisions": said}
     if view.kind == "question" and choice == "answer":
         return {_text_field(view): form.get("text").strip() or form.get("option")}
     if view.kind == "budget":
         given = {name: form.get(f"budget.{name}").strip() for name in _properties(view)}
         return {name: float(text) for name, text in given.items() if text.replace(".", "", 1).isdecimal()}
     return None
+
+
+def decisions_of(view: views.GateView, form: Posted) -> dict[str, str]:
+    """What was written to the contradictions, by their own words; blank fields decide nothing."""
+    detail = view.detail if isinstance(view.detail, dict) else {}
+    said = {one["gap"]: form.get(f"decision.{n}") for n, one in enumerate(detail.get("unresolved", ()), 1)}
+    return {gap: text for gap, text in said.items() if text.strip()}
 
 
 def _properties(view: views.GateView) -> Mapping[str, Any]:

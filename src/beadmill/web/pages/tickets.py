@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from beadmill.errors import BeadmillError
-from beadmill.operations import beads, events, gates, projects, runs, sessions, sops, tickets, views
+from beadmill.operations import beads, events, gates, projects, runs, sessions, sops, tickets, trail, views
 from beadmill.web.pages import forms
 from beadmill.web.pages.forms import SETTINGS, Posted, posted
 from beadmill.web.pages.gates import shown
@@ -203,4 +203,5 @@ async def history(on: On, key: str) -> Response:
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     seq = ticket.current.seq if ticket.current else 0
     found = await _events(on, key, max(seq, LOOK_BACK), 200)
-    return await on.page("ticket/history.html", events=found, **frame(ticket, "history"))
+    receipts = (await trail.listing(on.ports, ticket=key, actor=on.actor)).lines
+    return await on.page("ticket/history.html", events=found, trail=receipts[::-1], **frame(ticket, "history"))

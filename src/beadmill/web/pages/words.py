@@ -89,7 +89,9 @@ CHOICE: Mapping[str, str] = {
     "approve": "Approve",
     "approved": "Approve",
     "rejected": "Reject",
+    "approve_with_gaps": "Approve with its gaps",
     "fix_gaps": "Fix the gaps first",
+    "send_back": "Send it back",
     "regenerate": "Plan it again",
     "answer": "Send the answer",
     "decide_yourself": "Let the agent decide",
@@ -182,6 +184,10 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
         case "session.stuck":
             alive = ", ".join(f"{p.get('pid')} ({p.get('command')})" for p in data.get("processes") or ())
             return f"{_('Could not be stopped and still runs')}: {alive}"
+        case "run.amended":
+            return f"{node}: {_('edited after its approval; what follows begins anew')}"
+        case "run.sent_back":
+            return f"{_('Sent back to')} {node}"
         case "gate.opened":
             return f"{_('Asks you')}: {data.get('title')}"
         case "gate.answered":
