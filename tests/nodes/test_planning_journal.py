@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 
 from beadmill import crashpoints
 from beadmill.artifacts.beads import Beads
-from beadmill.artifacts.interview import Interview
+from beadmill.artifacts.interview import Interview, InterviewSummary
 from beadmill.artifacts.prd import Prd
 from beadmill.briefs import Briefs
 from beadmill.crashpoints import Crashed
@@ -28,7 +29,7 @@ from beadmill.settings import RunSettings
 from beadmill.sops.load import load
 from beadmill.store import blobs, tables
 from beadmill.store.db import Store
-from beadmill.store.journal import runs
+from beadmill.store.journal import amends, runs
 from beadmill.workspaces.worktrees import Worktrees
 from tests.engine.bench import ME, Bench, ManualSession, ManualSessions
 from tests.nodes.fakes import Say, table
@@ -120,7 +121,7 @@ def planning(tmp_path: Path) -> Bench:
     return bench
 
 
-async def begin(bench: Bench, repository: Path) -> None:
+async def begin(bench: Bench, repository: Path, seats: Sequence[str] = SEATS) -> None:
     work = {
         "key": "T-1",
         "title": "Export lists",
@@ -132,7 +133,7 @@ async def begin(bench: Bench, repository: Path) -> None:
         "branch": "beadmill/T-1",
         "base": "",
     }
-    settings = RunSettings().overlaid({"council": {"seats": SEATS}}).model_dump(mode="json")
+    settings = RunSettings().overlaid({"council": {"seats": list(seats)}}).model_dump(mode="json")
     graph = load(SOP, name="planning").graph
     await bench.write(
         runs.start,
@@ -188,6 +189,53 @@ async def test_a_ticket_is_planned_from_scan_to_beads_on_the_real_journal(planni
     assert [q.id for q in made(planning, Interview).questions] == ["Q01", "Q02", "FU1", "QFF1"]
     assert made(planning, Prd).epics[0].user_stories[0].title == "Save a list, even an empty one"
     assert [bead.id for bead in made(planning, Beads).beads] == ["write-rows", "command"]
+
+
+async def until_asked(bench: Bench, part: str) -> None:
+    """Answers every gate on the way to the one of ``part``."""
+    opened = sa.select(tables.gates.c.id).where(tables.gates.c.state == "open")
+    while True:
+        await bench.until(lambda: bool(bench.rows(opened)))
+        waiting = [str(row.id).split("/", 1)[1] for row in bench.rows(opened)]
+        if any(name.startswith(part) for name in waiting):
+            return
+        for name in waiting:
+            node, _, gate = name.partition("/")
+            choice, payload = DECISIONS[f"{node.partition('.')[0]}.1/{gate.partition('#')[0]}"]
+            await bench.answer(name, choice, payload=payload)
+
+
+async def amended(bench: Bench, kind: type[Any], **changed: Any) -> tuple[Any, tuple[str, ...]]:
+    """A person edits what holds of this kind, and what begins because of it."""
+    old = bench.store.read_now(lambda conn: blobs.newest(conn, "r1", kind.kind))
+    assert old is not None
+    document = made(bench, kind).model_copy(update=changed)
+    graph = load(SOP, name="planning").graph
+    *_, begun = await bench.write(amends.amend, graph, old, document, actor=ME, note="", key="k")
+    return document, begun
+
+
+async def test_b9_an_edited_interview_restarts_the_requirements_and_an_edited_prd_the_plan(
+    planning: Bench, repo: Path
+) -> None:
+    said = {**replies(), "prd_coverage": CLEAN}
+    planning.sessions = Spoken(table(said))
+    async with planning.daemon():
+        await begin(planning, repo, SEATS[:1])
+        await until_asked(planning, "beads.1/approve")
+        interview, begun = await amended(planning, Interview, summary=InterviewSummary(goals=("Export all",)))
+        assert begun == ("r1/prd.2",)
+        await until_asked(planning, "beads.2/approve")
+        assert made(planning, Prd).source_interview.content_sha256 == interview.sha256
+        prd, begun = await amended(planning, Prd, risks=("A person wrote this.",))
+        assert begun == ("r1/beads.3",)
+        await until_asked(planning, "beads.3/approve")
+        await planning.state("beads.3", "parked")
+        assert made(planning, Prd) == prd
+    briefs = [s.work.brief.text for t, s in planning.sessions.by_token.items() if "/beads.3/draft/seat-1" in t]
+    assert ["A person wrote this." in text for text in briefs] == [True]
+    states = {"beads.1": "superseded", "beads.2": "superseded", "beads.3": "parked", "prd.1": "superseded"}
+    assert planning.visits() == {**states, "scan.1": "done", "interview.1": "done", "prd.2": "done"}
 
 
 class Crashes:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from beadmill.domain.values import SYSTEM, Actor, Json, Permission
+from beadmill.domain.values import Actor, Json, Permission
 from beadmill.errors import Conflict, Invalid
 from beadmill.operations import _rows, runs, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
@@ -100,11 +100,12 @@ def acknowledged(decision: Any) -> tuple[str, ...]:
 
 
 def made_by(decision: Any) -> Literal["person", "policy", "timeout"]:
-    if decision.actor != str(SYSTEM):
+    kind = decision.actor.partition(":")[0]
+    if kind not in ("system", "timeout"):
         return "person"
-    if decision.key.startswith(AUTO):
-        return "policy"
-    return "timeout" if decision.key.startswith(LAPSE) else "person"
+    if kind == "timeout" or decision.key.startswith(LAPSE):
+        return "timeout"
+    return "policy" if decision.key.startswith(AUTO) else "person"
 
 
 async def answer(
