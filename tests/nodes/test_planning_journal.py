@@ -232,8 +232,9 @@ async def test_b9_an_edited_interview_restarts_the_requirements_and_an_edited_pr
         await until_asked(planning, "beads.3/approve")
         await planning.state("beads.3", "parked")
         assert made(planning, Prd) == prd
-    briefs = [s.work.brief.text for t, s in planning.sessions.by_token.items() if "/beads.3/draft/seat-1" in t]
-    assert ["A person wrote this." in text for text in briefs] == [True]
+    (work,) = [s.work for token, s in planning.sessions.by_token.items() if "/beads.3/draft/seat-1" in token]
+    assert isinstance(work, AgentTask)
+    assert "A person wrote this." in work.brief.text
     states = {"beads.1": "superseded", "beads.2": "superseded", "beads.3": "parked", "prd.1": "superseded"}
     assert planning.visits() == {**states, "scan.1": "done", "interview.1": "done", "prd.2": "done"}
 
