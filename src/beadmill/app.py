@@ -26,11 +26,13 @@ from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
 from beadmill.git import trust
+from beadmill.operations._cascade import live_settings
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.processes import procs
 from beadmill.processes.contract import Servers
 from beadmill.processes.sessions import Adapter, FolderSessions
+from beadmill.profile import Profile
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
 from beadmill.store.db import Store
@@ -152,9 +154,11 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     nodes = {**build_nodes(settings, store, catalog, trees, sessions.servers), **(more or {})}
     prices = Prices(settings.prices)
     worker = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices)
+    profile = Profile(settings)
+    live = live_settings(profile)
+    engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices, live=live)
     kinds = kind_specs(node.spec for node in nodes.values())
-    ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices)
+    ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices, profile=profile)
     recover = functools.partial(sweep, store, sessions)
     services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
     return House(settings, store, ports, EngineThread(recover, *services))

@@ -136,6 +136,10 @@ class RunSettings(_Group):
         that waits outlives an upgrade. Raises pydantic.ValidationError for a value that no longer is one."""
         return cls.model_validate(_known(cls, frozen))
 
+    def renewed(self, live: dict[str, Any]) -> RunSettings:
+        """With what was recorded of the settings that a run does not freeze."""
+        return self.overlaid(_known(RunSettings, live))
+
     def overlaid(self, *layers: dict[str, Any]) -> RunSettings:
         """Later layers win, merged key by key; the result is validated whole. Raises pydantic.ValidationError."""
         merged = self.model_dump(mode="json")
@@ -158,7 +162,7 @@ def _known(model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
 
 def _merge(into: dict[str, Any], layer: dict[str, Any]) -> None:
     for key, value in layer.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
+        if isinstance(value, dict) and isinstance(into.get(key), dict) and key != "implementer":  # a seat is one value
             _merge(into[key], value)
         else:
             into[key] = value

@@ -131,6 +131,7 @@ class Bench:
     nodes: dict[str, FunctionNode] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)  # acts carried out, by name, in order
     dispatcher: Dispatcher | None = None
+    live: dict[str, Json] | None = None  # what is not frozen, as it is now; None: the engine knows of nothing live
 
     def node(self, kind: str, body: Body, *outcomes: str) -> None:
         self.nodes[kind] = FunctionNode(body, NodeSpec(kind, dict, frozenset(outcomes or ("ok",))))
@@ -178,7 +179,12 @@ class Bench:
     async def daemon(self, worker: str = "w1") -> AsyncIterator[Dispatcher]:
         """A dispatcher while the block lasts; leaving is a clean shutdown."""
         self.dispatcher = Dispatcher(
-            self.store, self.sessions, self.nodes, lambda text: load(text, name="test").graph, worker
+            self.store,
+            self.sessions,
+            self.nodes,
+            lambda text: load(text, name="test").graph,
+            worker,
+            live=None if self.live is None else lambda _conn, _run: self.live,
         )
         task = asyncio.ensure_future(self.dispatcher.serve())
         try:

@@ -98,6 +98,9 @@ class FakeVisit:
     def at(self, key: str) -> FakeVisit:
         return FakeVisit(self.journal, f"{self.scope}/{key}".lstrip("/"), self.seen)
 
+    async def renewed(self) -> FakeVisit:
+        return self
+
     def _name(self, name: str) -> str:
         full = f"{self.scope}/{name}".lstrip("/")
         if full in self.seen:

@@ -13,6 +13,7 @@ from beadmill.errors import Unavailable
 from beadmill.forges.contract import ChangeState
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
+from beadmill.profile import Profile
 from beadmill.settings import Settings
 from beadmill.store import tables
 from beadmill.store.journal import changes
@@ -51,7 +52,11 @@ async def waiting(bench: Bench, tmp_path: Path, status: ChangeStatus | None) -> 
         await bench.gate_open()
     await bench.write(changes.put, "r1", change(ChangeStatus.OPEN), forge="local")
     engine: Any = bench.dispatcher
-    ports = Ports(Settings(home=tmp_path), bench.store, engine, bench.sessions, None, {})  # type: ignore[arg-type]
+    settings = Settings(home=tmp_path)
+    ports = Ports(
+        *(settings, bench.store, engine, bench.sessions, None, {}),  # type: ignore[arg-type]
+        profile=Profile(settings),
+    )
 
     def forge(_: Work) -> Any:
         return Remote(status)

@@ -60,7 +60,7 @@ class Council(Generic[D]):
         failure is raised as it is, so that it can be continued."""
 
         async def one(v: Visit, position: int) -> _Sat[D]:
-            desk = self.desk(position, v)
+            desk = self.desk(position, await v.renewed())
             draft: Draft[D] | None = None
             try:
                 draft = await work(desk)
@@ -78,7 +78,7 @@ class Council(Generic[D]):
         await self.v.put(CouncilDrafts(domain=self.domain.name, drafts=tuple(s.record for s in sat)), by=SYSTEM)
         drafts = Drafts(tuple(s.draft for s in sat if s.draft is not None))
         missing = [(s.record.seat, s.record.outcome, s.record.error, s.scope) for s in sat if s.draft is None]
-        self._quorum("draft", len(drafts.all), missing)
+        await self._quorum("draft", len(drafts.all), missing)
         return drafts
 
     def _completed(self, desk: Desk, draft: Draft[D]) -> SeatDraft:
@@ -88,13 +88,13 @@ class Council(Generic[D]):
             outcome="completed",
             body=draft.document.model_dump(mode="json"),
             basis=draft.basis.model_dump(mode="json") if draft.basis else None,
-            seconds=(self.table.deadline - desk.left).total_seconds(),
+            seconds=(desk.budget - desk.left).total_seconds(),
             metrics=metrics(draft.document),
             interventions=draft.interventions,
         )
 
     def _out(self, desk: Desk, out: SeatOut) -> SeatDraft:
-        seconds = max(self.table.deadline - desk.left, timedelta()).total_seconds()
+        seconds = max(desk.budget - desk.left, timedelta()).total_seconds()
         return SeatDraft(
             seat=desk.position, label=str(desk.seat), outcome=out.outcome, error=out.error[:2000], seconds=seconds
         )
@@ -105,12 +105,12 @@ class Council(Generic[D]):
             return Tally({}, drafts.all[0].seat, "" if self.table.solo else "only draft")
 
         async def one(v: Visit, voter: int) -> tuple[Ballot, str]:
-            return await self._ballot(v, voter, drafts, parts), v.scope
+            return await self._ballot(await v.renewed(), voter, drafts, parts), v.scope
 
         cast = await self.v.at("vote").map(range(len(self.table.seats)), one, key=seat_key)
         ballots = tuple(ballot for ballot, _ in cast)
         missing = [(b.voter, b.outcome, b.error, scope) for b, scope in cast if b.outcome != "completed"]
-        self._quorum("vote", len(ballots) - len(missing), missing)
+        await self._quorum("vote", len(ballots) - len(missing), missing)
         counted = tally(ballots)
         await self.v.put(
             CouncilVotes(
@@ -182,14 +182,17 @@ class Council(Generic[D]):
         )
         await self.v.put(record, by=self.table.seats[winner])
 
-    def _quorum(self, what: str, have: int, missing: Sequence[tuple[int, str, str, str]]) -> None:
-        if have >= self.table.quorum:
+    async def _quorum(self, what: str, have: int, missing: Sequence[tuple[int, str, str, str]]) -> None:
+        """As many as the settings want now; a retry reads them again."""
+        here = await self.v.at(f"quorum/{what}").renewed()
+        needed = min(here.settings.council.quorum, len(self.table.seats))
+        if have >= needed:
             return
         lines = "; ".join(f"seat {n + 1} {self.table.seats[n]}: {outcome}: {error}" for n, outcome, error, _ in missing)
         raise Blocked(
             "COUNCIL_QUORUM",
-            f"{have} of {len(self.table.seats)} seats gave a usable {what}, {self.table.quorum} are needed. {lines}",
-            forget=tuple(scope for *_, scope in missing),
+            f"{have} of {len(self.table.seats)} seats gave a usable {what}, {needed} are needed. {lines}",
+            forget=(*(scope for *_, scope in missing), here.scope),
             details={
                 "seats": [
                     {"seat": n, "label": str(self.table.seats[n]), "outcome": outcome, "error": error}

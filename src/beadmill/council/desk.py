@@ -30,10 +30,7 @@ class Table:
     briefs: Briefs
     seats: tuple[Seat, ...]
     tree: Path
-    deadline: timedelta
-    idle: timedelta
     retries: int
-    quorum: int
     questions: bool
 
     @property
@@ -46,27 +43,23 @@ class Table:
         council = v.settings.council
         sitting = seats(v.settings)
         sitting = sitting[:1] if solo or council.mode == "solo" else sitting
-        deadline = timedelta(seconds=council.deadline_s)
         return cls(
             briefs=briefs.within(v.settings.context_tokens),
             seats=sitting,
             tree=tree,
-            deadline=deadline,
-            idle=deadline,
             retries=council.structured_retries,
-            quorum=min(council.quorum, len(sitting)),
             questions=v.settings.questions.enabled,
         )
 
 
 class Desk:
-    """One seat with one budget of working time: everything it writes here runs on the same clock."""
+    """One seat with one budget of working time, ``v``'s deadline: everything it writes here runs on the same clock."""
 
     def __init__(self, table: Table, position: int, v: Visit) -> None:
         self.table = table
         self.position = position
         self.v = v
-        self.left = table.deadline
+        self.budget = self.left = timedelta(seconds=v.settings.council.deadline_s)
 
     @property
     def seat(self) -> Seat:
@@ -104,7 +97,7 @@ class Desk:
                 access=access,
                 cwd=self.table.tree,
                 budget=max(left, timedelta(seconds=1)),
-                idle=self.table.idle,
+                idle=self.budget,
                 resume=resume,
                 questions=ask,
             )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+from sqlalchemy.engine import Connection
 
 from beadmill import crashpoints
 from beadmill.domain.machine import Phase
@@ -18,6 +21,7 @@ from beadmill.store.journal import steps
 from beadmill.store.journal.steps import Memo, Row
 
 T = TypeVar("T")
+Renew = Callable[[Connection], "dict[str, Json] | None"]
 
 
 @dataclass(slots=True)
@@ -34,10 +38,12 @@ class Activation:
     settings: RunSettings
     work: Work
     comment: str = ""
+    renew: Renew | None = None  # the settings that are not frozen, as they are now
     pending: Phase | None = None
     seen: set[str] = field(default_factory=set)
     entered: set[str] = field(default_factory=set)  # session tokens this activation re-entered (rule 15)
     rows: dict[tuple[str, int], Row] = field(default_factory=dict)
+    renewals: dict[str, RunSettings] = field(default_factory=dict)  # by what was recorded: most tries read the same
 
     @property
     def visit(self) -> str:
@@ -89,6 +95,12 @@ class Activation:
     def passed(self, name: str) -> None:
         """The crash point behind every durable call, by name."""
         crashpoints.reach(f"after {self.ref.node}/{name}")
+
+    def renewed(self, live: dict[str, Json]) -> RunSettings:
+        key = json.dumps(live, sort_keys=True)
+        if key not in self.renewals:
+            self.renewals[key] = self.settings.renewed(live)
+        return self.renewals[key]
 
     async def result(self, row: Row) -> Json:
         return row.result if row.blob is None else await self.store.read(lambda conn: steps.full(conn, row))

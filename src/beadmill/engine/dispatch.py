@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from beadmill import crashpoints
 from beadmill.domain.sop import Graph
 from beadmill.domain.values import Json, VisitRef
-from beadmill.engine.activation import Activation
+from beadmill.engine.activation import Activation, Renew
 from beadmill.engine.port import Node, Work
 from beadmill.engine.prices import Prices
 from beadmill.engine.visit import NamedVisit
@@ -44,6 +44,7 @@ class Loaded:
     settings: RunSettings
     work: Work
     comment: str
+    renew: Renew | None
 
 
 @dataclass(slots=True)
@@ -58,6 +59,7 @@ class Dispatcher:
     host: str = "local"
     slots: int = 16
     prices: Prices = field(default_factory=Prices)
+    live: visits.Live | None = None  # the settings of a run that are not frozen, as they are now
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -171,7 +173,8 @@ class Dispatcher:
                 await self._stop_session(token, "it did not start")
 
     async def _claim(self, visit: str, activation: int, owner: str) -> bool:
-        return await self.store.write(lambda tx: visits.claim(tx, visit, activation, owner=owner, worker=self.worker))
+        who = {"owner": owner, "worker": self.worker}
+        return await self.store.write(lambda tx: visits.claim(tx, visit, activation, **who, live=self.live))
 
     async def _open(self, visit: str, owner: str) -> Activation:
         ref = VisitRef.parse(visit)
@@ -188,15 +191,25 @@ class Dispatcher:
             loaded.settings,
             loaded.work,
             loaded.comment,
+            loaded.renew,
         )
 
     def _load(self, conn: Connection, ref: VisitRef) -> Loaded:
         r = tables.runs
         row = conn.execute(r.select().where(r.c.id == ref.run)).mappings().one()
         graph = self.parse(row["sop_body"])
-        settings = RunSettings.thawed(row["settings"])
-        comment = conn.execute(sa.select(tables.visits.c.comment).where(tables.visits.c.id == str(ref))).scalar()
-        return Loaded(graph, settings, Work(**row["work"]), comment or "")
+        v = tables.visits.c
+        visit = conn.execute(sa.select(v.comment, v.settings).where(v.id == str(ref))).one()
+        frozen = RunSettings.thawed(row["settings"])
+        settings = frozen if visit.settings is None else frozen.renewed(visit.settings)
+        return Loaded(graph, settings, Work(**row["work"]), visit.comment, self._renew(ref, visit.settings))
+
+    def _renew(self, ref: VisitRef, begun_with: Json) -> Renew | None:
+        """A visit that began before its settings were recorded keeps to what its run froze."""
+        live = self.live
+        if live is None or begun_with is None:
+            return None
+        return lambda conn: live(conn, ref.run)
 
     async def _visit(self, act: Activation) -> None:
         definition = act.graph.nodes[act.ref.node]

@@ -62,7 +62,7 @@ class Visit(Protocol):
 
     @property
     def settings(self) -> RunSettings:
-        """Frozen at start."""
+        """Frozen at start, but for what is read again at a boundary: that is as it was when the visit began."""
         ...
 
     @property
@@ -74,6 +74,11 @@ class Visit(Protocol):
 
     def at(self, key: str) -> Visit:
         """A sub-scope: names below are prefixed with ``key/``."""
+        ...
+
+    async def renewed(self) -> Visit:
+        """This scope with the settings that are not frozen as they are now. Recorded as ``settings``: the scope keeps
+        them until it is forgotten."""
         ...
 
     async def step(self, name: str, act: Callable[P, Awaitable[T]], *a: P.args, **k: P.kwargs) -> T:

@@ -32,9 +32,10 @@ D = TypeVar("D", bound=Document)
 class NamedVisit:
     """One scope of one activation. Implements engine.port.Visit."""
 
-    def __init__(self, act: Activation, scope: str = "") -> None:
+    def __init__(self, act: Activation, scope: str = "", settings: RunSettings | None = None) -> None:
         self._act = act
         self._scope = scope
+        self._settings = settings or act.settings
 
     @property
     def scope(self) -> str:
@@ -46,7 +47,7 @@ class NamedVisit:
 
     @property
     def settings(self) -> RunSettings:
-        return self._act.settings
+        return self._settings
 
     @property
     def work(self) -> Work:
@@ -57,7 +58,19 @@ class NamedVisit:
         return self._act.comment
 
     def at(self, key: str) -> NamedVisit:
-        return NamedVisit(self._act, f"{self.scope}/{key}" if self.scope else key)
+        return NamedVisit(self._act, f"{self.scope}/{key}" if self.scope else key, self._settings)
+
+    async def renewed(self) -> NamedVisit:
+        renew = self._act.renew
+        if renew is None:
+            return self
+        full = self._name("settings")
+        row = self._act.known(full)
+        if row is None:
+            row = await self._act.record(full, "settings", await self._act.store.read(renew))
+        if row.result is None:
+            return self
+        return NamedVisit(self._act, self._scope, self._act.renewed(row.result))
 
     def _name(self, name: str) -> str:
         full = f"{self.scope}/{name}" if self.scope else name

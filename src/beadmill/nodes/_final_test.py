@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from beadmill.artifacts.delivery import Disposition, FinalTestCommands
@@ -64,8 +65,10 @@ class FinalTest:
         start = await v.step("start", self.ground.trees.head, tree)
         notes: list[str] = []  # each comes back from a recorded step, so re-entry builds the same list
         runs: tuple[CommandRun, ...] = ()
-        for n in range(1, v.settings.build.attempts + 1):
-            here = v.at(f"try-{n}")
+        for n in count(1):
+            here = await v.at(f"try-{n}").renewed()
+            if n > here.settings.build.attempts:
+                break
             then = await here.step("checkout", _escape.before, v, tree)
             told_ = [*material, profile_part(profile), *_notes(notes)]
             watch = _escape.Watch(self.ground.trees, tree, start, then)
@@ -85,7 +88,7 @@ class FinalTest:
             notes.append(await here.step("reset", self._reset, tree, start, profile.inputs_copied, said))
         raise Blocked(
             "FINAL_TEST_FAILED",
-            f"the final test failed {v.settings.build.attempts} times; the last time: {notes[-1][:500]}",
+            f"the final test failed {len(notes)} times; the last time: {notes[-1][:500]}",
             forget=(v.scope,),
             details={"notes": notes[::-1]},
             kept="all beads are committed; each failed attempt is behind an undo ref",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from beadmill.artifacts.reading.shapes import SETUP_PLAN
@@ -65,21 +66,22 @@ class Preparer:
             )
         notes: tuple[str, ...] = ()
         tried = Tried()
-        for n in range(1, v.settings.build.attempts + 1):
-            here = v.at(f"try-{n}")
+        for n in count(1):
+            here = await v.at(f"try-{n}").renewed()
             tried = await self._verify(here, tree, plan, start, copied)
             notes += tried.notes
             if not tried.failed:
                 baseline = await self._baseline(v, tree, plan, start, copied)
                 return _profile(Ready(plan, copied, tried, baseline, notes))
-            if n < v.settings.build.attempts:
-                then = await here.step("checkout", _escape.before, v, tree)
-                watch = _escape.Watch(self.trees, tree, start, then)
-                better, escape = await watch.over(
-                    here, partial(self._repair, here, tree, plan, tried, notes), what="the setup"
-                )
-                plan, said = (plan, _escape.LEFT) if escape.refused else better
-                notes += (said,)
+            if n >= here.settings.build.attempts:
+                break
+            then = await here.step("checkout", _escape.before, v, tree)
+            watch = _escape.Watch(self.trees, tree, start, then)
+            better, escape = await watch.over(
+                here, partial(self._repair, here, tree, plan, tried, notes), what="the setup"
+            )
+            plan, said = (plan, _escape.LEFT) if escape.refused else better
+            notes += (said,)
         blocked = SetupProfile(
             status="blocked", summary=told(tried.failed), bootstrap=tried.steps, probes=tried.probes, notes=notes
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from beadmill.artifacts.beads import Bead, Beads
@@ -106,8 +107,11 @@ class BuildNode:
     async def bead(self, cfg: BuildConfig, profile: SetupProfile, v: Visit, bead: Bead) -> None:
         tree = await v.step("tree", self.ground.open, v)
         reasons: list[str] = []
-        for n in range(1, (cfg.attempts or v.settings.build.attempts) + 1):
-            reason = await self.attempt(v.at(f"try-{n}"), Piece(tree, bead, profile))
+        for n in count(1):
+            here = await v.at(f"try-{n}").renewed()
+            if n > (cfg.attempts or here.settings.build.attempts):
+                break
+            reason = await self.attempt(here, Piece(tree, bead, profile))
             if not reason:
                 return
             reasons.append(reason)

@@ -13,6 +13,7 @@ from beadmill.engine.port import Engine
 from beadmill.engine.prices import Prices
 from beadmill.operations.desk import Desk
 from beadmill.processes.contract import Sessions
+from beadmill.profile import Profile
 from beadmill.settings import Settings
 from beadmill.store.db import Store
 from beadmill.workspaces.sandboxes.choice import Choose, choose
@@ -31,7 +32,8 @@ class AgentCatalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """``kinds`` is what the lint knows about the installed node kinds."""
+    """``kinds`` is what the lint knows about the installed node kinds. ``settings`` are as the daemon found them when it
+    started; ``profile`` has the settings of runs as they are now."""
 
     settings: Settings
     store: Store
@@ -43,4 +45,5 @@ class Ports:
     choose: Choose = choose
     desk: Desk = field(default_factory=Desk)
     prices: Prices = field(default_factory=Prices)
+    profile: Profile = field(kw_only=True)
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)

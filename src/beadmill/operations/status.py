@@ -70,7 +70,7 @@ def _health(ports: Ports) -> tuple[views.HealthLine, ...]:
 
 async def _sandbox(ports: Ports) -> views.HealthLine:
     """Which sandbox the next run would get, by its probe."""
-    wanted = ports.settings.defaults
+    wanted = ports.profile.now()
     try:
         chosen = await ports.choose(wanted.sandbox, wanted.network)
     except Unavailable as error:
@@ -110,6 +110,7 @@ async def config(ports: Ports, *, actor: Actor) -> views.ConfigView:
             options["env"] = dict.fromkeys(options["env"], HIDDEN)
     if settings.database_url:
         values["database_url"] = sa.engine.make_url(settings.database_url).render_as_string(hide_password=True)
+    values["defaults"] = ports.profile.now().model_dump(mode="json")
     file = await asyncio.to_thread(_from_file, settings.home / "config.toml")
     sources = {name: _source(name, file, settings.model_fields_set) for name in values}
     return views.ConfigView(values=values, sources=sources)

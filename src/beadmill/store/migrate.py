@@ -13,7 +13,7 @@ from beadmill import __version__
 from beadmill.errors import Unavailable
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
-HEAD = "0002"
+HEAD = "0003"
 
 
 def current(engine: Engine) -> str:

@@ -166,6 +166,7 @@ visits = table(
     Column("made", JSON, nullable=False, default=list),  # artifact row ids the outcome stands for
     Column("came_from", JSON, nullable=False, default=list),  # visit ids whose tokens this one consumed
     Column("comment", Text, nullable=False, default=""),  # why it was sent back
+    Column("settings", JSON),  # what is not frozen, as it was when the visit began; null: all is as the run froze it
     Column("created", String, nullable=False),
     Column("started", String),
     Column("ended", String),

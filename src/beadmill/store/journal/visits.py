@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -33,19 +33,24 @@ def ready(conn: sa.Connection, *, limit: int = 50) -> Sequence[tuple[str, int]]:
     return [(row.id, row.activation) for row in conn.execute(query)]
 
 
-def claim(tx: Tx, visit: str, activation: int, *, owner: str, worker: str) -> bool:
-    """Conditional: only from ready, only this activation, only while the run is active and not held."""
+Live = Callable[[sa.Connection, str], "dict[str, Json] | None"]
+
+
+def claim(tx: Tx, visit: str, activation: int, *, owner: str, worker: str, live: Live | None = None) -> bool:
+    """Conditional: only from ready, only this activation, only while the run is active and not held. ``live`` gives
+    the settings of a run that are not frozen, as they are now: the first claim records them with the visit."""
     held = tx.run(
-        sa.select(r.c.id)
+        sa.select(r.c.id, v.c.started)
         .join(v, v.c.run_id == r.c.id)
         .where(v.c.id == visit, r.c.state == RunState.ACTIVE, r.c.hold == Hold.NONE)
     ).first()
     if held is None:
         return False
-    started = sa.func.coalesce(v.c.started, tx.now)
-    return moves.move(
-        tx, visit, VisitState.RUNNING, activation=activation, owner_now=owner, worker=worker, started=started
-    )
+    values: dict[str, Json] = {"worker": worker}
+    if held.started is None:
+        fresh = live(tx.conn, held.id) if live is not None else None
+        values |= {"started": tx.now, **({} if fresh is None else {"settings": fresh})}
+    return moves.move(tx, visit, VisitState.RUNNING, activation=activation, owner_now=owner, **values)
 
 
 def park(tx: Tx, visit: str, owner: str, waits: Iterable[Wait], *, phase: Phase | None) -> None:
