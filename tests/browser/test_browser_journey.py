@@ -16,7 +16,7 @@ from tests.browser.conftest import Site, Visitor
 
 pytestmark = [pytest.mark.browser]
 LONG = 90_000  # ms an agent's stage may take on a busy machine
-SEATS = "council:\n  seats: [scripted/alpha, scripted/beta, scripted/gamma]\n"
+SEATS = "scripted/alpha\nscripted/beta\nscripted/gamma"
 
 
 async def violations(page: Page) -> list[str]:
@@ -33,7 +33,7 @@ async def attach_and_start(page: Page, site: Site) -> None:
     await page.get_by_label("Path").fill(str(site.place.checkout))
     await page.get_by_label("Prefix of ticket keys").fill("DEMO")
     await page.get_by_role("button", name="Attach").click()
-    await page.get_by_label("Settings of its tickets").fill(SEATS)
+    await page.get_by_label("Council seats").fill(SEATS)
     await page.get_by_role("button", name="Save").click()
     await page.get_by_role("link", name="New ticket").click()
     for name in ("title", "description", "acceptance"):

@@ -11,12 +11,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from pydantic import BaseModel
 
+from beadmill.leaves import Leaf, leaves
 from beadmill.operations.routes import PREFIX, ROUTES
 from beadmill.settings import RunSettings, SeatConfig, Settings
 from beadmill.sops import builtin, load
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+TIMES = {"start": "start", "visit": "stage", "try": "try", "session": "session", "gate": "start, gate"}
 NAMES = ("deliver", "hello")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
@@ -38,6 +40,22 @@ def documented() -> set[str]:
 
 def test_every_setting_is_documented_and_no_other() -> None:
     assert documented() == {*names(Settings), *names(RunSettings)}
+
+
+def cells(leaf: Leaf) -> tuple[str, str, str]:
+    """Default, range and time of reading, as the page says them."""
+    default = {"None": "unset", "[]": "none", "True": "true"}.get(str(leaf.default))
+    plain = f"`{leaf.default}`" if leaf.choices else f"{leaf.default:,}" if default is None else default
+    takes = ", ".join(f"`{one}`" for one in leaf.choices) or leaf.range
+    return plain, takes.replace("8000", "8,000"), TIMES[leaf.when]
+
+
+@pytest.mark.parametrize("leaf", leaves().values(), ids=lambda leaf: leaf.path)
+def test_the_page_says_default_range_and_time_of_a_setting(leaf: Leaf) -> None:
+    text = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{re.escape(leaf.path)}` \| (.+?) \| (.+?) \| (.+?) \|", text, re.MULTILINE)
+    default, takes, read = cells(leaf)
+    assert (row[0], row[1] if takes else "", row[2]) == (default, takes, read)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -31,7 +31,7 @@ async def test_a_sum_with_unpriced_turns_says_so_on_every_page(
 async def test_a_ticket_whose_budget_is_blind_warns(
     signed_in: httpx2.AsyncClient, ports: Ports, started: Starter
 ) -> None:
-    await signed_in.post("/projects/API", data={"name": "api", "overrides": "budget:\n  usd: 5\n"})
+    await signed_in.post("/projects/API", data={"name": "api", "set.budget.usd": "5"})
     await spend(ports, started, None, 1)
     shown = text(await page(signed_in, "/tickets/API-1"))
     assert "The budget of $5.00 does not see 1 unpriced turn." in shown

@@ -29,7 +29,7 @@ async def test_a_new_ticket_is_written_with_its_own_settings(signed_in: httpx2.A
     ("field", "value", "said"),
     [
         ("title", "  ", "a title has 1 to 200 characters"),
-        ("set.build.attempts", "many", "Tries per bead: 'many' is no number"),
+        ("set.build.attempts", "many", "build.attempts: 'many' is no number"),
         ("set.build.attempts", "99", "these settings are not valid"),
     ],
 )
@@ -51,7 +51,7 @@ async def test_a_double_click_on_save_writes_one_ticket(signed_in: httpx2.AsyncC
 
 @pytest.mark.usefixtures("project")
 async def test_a_draft_shows_what_it_inherits_and_from_where(signed_in: httpx2.AsyncClient, ports: Ports) -> None:
-    saved = await signed_in.post("/projects/API", data={"name": "api", "overrides": "build:\n  attempts: 3\n"})
+    saved = await signed_in.post("/projects/API", data={"name": "api", "set.build.attempts": "3"})
     assert saved.status_code == 303
     await tickets.create(ports, "API", title="One", actor=OWNER)
     shown = await page(signed_in, "/tickets/API-1")

@@ -131,6 +131,28 @@ def overrides(pairs: Sequence[str]) -> dict[str, Any]:
     return out
 
 
+def changes(pairs: Sequence[str]) -> dict[str, Any]:
+    """``build.attempts=3 budget.usd=`` → {"build.attempts": 3, "budget.usd": None}: nothing inherits again. Seats and
+    hosts may be written with commas. Raises Invalid."""
+    out: dict[str, Any] = {}
+    for pair in pairs:
+        path, equals, value = pair.partition("=")
+        if not equals or not path:
+            raise Invalid(f"{pair!r} is not of the form key=value", code="SET", next="for example build.attempts=3")
+        out[path] = _value(value) if value else None
+        if path in LISTS and isinstance(out[path], str):
+            out[path] = [part.strip() for part in value.split(",") if part.strip()]
+    return out
+
+
+LISTS = ("council.seats", "allow_hosts", "readable")
+
+
+def set_all(client: Client, pairs: Sequence[str], **whose: str) -> Any:
+    """Settings of a project, a ticket or the installation. Raises Failed."""
+    return client.call("settings.change", body={"changes": changes(pairs), **whose})
+
+
 def _value(text: str) -> Any:
     try:
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""The installation itself: open, start, stop, restart, status, logs, demo, config."""
+"""The installation itself: open, start, stop, restart, status, logs, demo."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import typer
 
 from beadmill.cli import daemon
 from beadmill.cli.client import Client
-from beadmill.cli.common import AsJson, api, fields, group, home, say, show
+from beadmill.cli.common import AsJson, api, fields, home, say, show
 from beadmill.errors import NotFound
 from beadmill.web.record import Record, log_file
 
-config_app = group("Settings of this installation.")
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Exactly this port; default: 7420, or a free one.")]
 LOOK = 0.2  # seconds between two looks at the log
 
@@ -178,15 +177,3 @@ def demo(
     if not {*agent.split(",")} <= {*known} or answers not in ("auto", "ask"):
         raise typer.BadParameter(f"--agent is one of {', '.join(known)}; --answers is auto or ask")
     raise typer.Exit(run_demo(agent=agent, answers=answers, json=as_json, keep=keep))
-
-
-@config_app.command("show")
-def config(as_json: AsJson = False) -> None:
-    """Every setting, its value, and where it comes from."""
-    show(api().call("status.config"), as_json=as_json, text=_config)
-
-
-def _config(view: Any) -> None:
-    for name, value in view["values"].items():
-        typer.echo(f"{name}  ({view['sources'][name]})")
-        typer.echo(f"  {json.dumps(value, ensure_ascii=False)}")

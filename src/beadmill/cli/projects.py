@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, api, fields, group, overrides, settings_of, show, table
+from beadmill.cli.common import AsJson, api, fields, group, overrides, set_all, settings_of, show, table
 
 app = group("Repositories that Beadmill works on.")
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
@@ -70,7 +70,9 @@ def _one(answer: Any) -> None:
 @app.command("set")
 def set_(
     short: str,
-    settings: Annotated[list[str] | None, typer.Argument(help="key=value, for example build.attempts=3.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Argument(help="key=value, for example build.attempts=3; key= inherits again.")
+    ] = None,
     *,
     name: Annotated[str | None, typer.Option()] = None,
     base: Annotated[str | None, typer.Option()] = None,
@@ -81,18 +83,10 @@ def set_(
 ) -> None:
     """Change a project's name, base branch or settings. Named settings replace theirs, others stay."""
     client = api()
-    layer = client.call("projects.show", short=short)["overrides"]
-    layers = _merged(layer, overrides(settings or [])) if settings else None
-    body = {"name": name, "base": base, "overrides": layers, "trust": trust}
+    if settings:
+        set_all(client, settings, project=short)
+    body = {"name": name, "base": base, "trust": trust}
     show(client.call("projects.change", short=short, body=body), as_json=as_json, text=_one)
-
-
-def _merged(layer: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    out = dict(layer)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(out.get(key), dict)
-        out[key] = _merged(out[key], value) if both else value
-    return out
 
 
 @app.command("remove")

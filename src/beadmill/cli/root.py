@@ -7,7 +7,20 @@ from collections.abc import Sequence
 
 import typer
 
-from beadmill.cli import agents, artifacts, beads, gates, house, interviews, projects, runs, sessions, sops, tickets
+from beadmill.cli import (
+    agents,
+    artifacts,
+    beads,
+    config,
+    gates,
+    house,
+    interviews,
+    projects,
+    runs,
+    sessions,
+    sops,
+    tickets,
+)
 from beadmill.cli.daemon import told
 from beadmill.errors import BeadmillError
 
@@ -31,7 +44,7 @@ for name, part in (
     ("session", sessions.app),
     ("sop", sops.app),
     ("agent", agents.app),
-    ("config", house.config_app),
+    ("config", config.app),
 ):
     app.add_typer(part, name=name)
 

@@ -16,6 +16,7 @@ from beadmill.cli.common import (
     overrides,
     parked,
     say,
+    set_all,
     settings_of,
     show,
     table,
@@ -156,13 +157,16 @@ def edit(
     set_: Set = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a draft. --set replaces all settings of the ticket."""
+    """Change a draft. --set changes the named settings, others stay; a ticket that runs takes what it reads again."""
     body: dict[str, Any] = {"title": title, "priority": priority, "sop": sop}
     body |= {"description": None if description is None else text_of(description)}
     body |= {"acceptance": None if acceptance is None else text_of(acceptance)}
-    body |= {"overrides": overrides(set_) if set_ else None}
     given = {name: value for name, value in body.items() if value is not None}
-    show(api().call("tickets.edit", key=key, body=given), as_json=as_json, text=_one)
+    client = api()
+    if set_:
+        set_all(client, set_, ticket=key)
+    said = client.call("tickets.edit", key=key, body=given) if given else client.call("tickets.show", key=key)
+    show(said, as_json=as_json, text=_one)
 
 
 @app.command("start")

@@ -169,7 +169,7 @@ def _remove(tx: Tx, short: str, actor: Actor) -> views.Done:
 def checked_overrides(ports: Ports, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The layer, once it is known to be valid over the defaults. Raises Unprocessable naming each field."""
     try:
-        ports.settings.defaults.overlaid(dict(overrides))
+        ports.profile.now().overlaid(dict(overrides))
     except ValidationError as error:
         raise bad_settings(error) from error
     return dict(overrides)

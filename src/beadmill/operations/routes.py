@@ -82,4 +82,6 @@ ROUTES: dict[str, Route] = {
     "status.show": Route("GET", "/status"),
     "logins.link": Route("POST", "/links"),
     "status.config": Route("GET", "/config"),
+    "settings.show": Route("GET", "/settings"),
+    "settings.change": Route("PATCH", "/settings"),
 }

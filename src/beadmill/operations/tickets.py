@@ -16,6 +16,7 @@ from beadmill.domain.values import Actor, Event, Permission
 from beadmill.engine.port import Work
 from beadmill.errors import Conflict, Invalid, NotFound
 from beadmill.operations import _rows, runs, sops, views
+from beadmill.operations._cascade import Cascade
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.projects import checked_overrides, project_row
@@ -171,7 +172,7 @@ def _view(ports: Ports, conn: Connection, ticket: str) -> views.TicketView:
 
 def _settings(ports: Ports, conn: Connection, row: Any) -> RunSettings:
     project = project_row(conn, row.short)
-    return ports.settings.defaults.overlaid(project.overrides, row.overrides)
+    return Cascade.of(ports.profile, project.overrides, row.overrides).settings()
 
 
 async def edit(

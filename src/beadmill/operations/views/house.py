@@ -127,6 +127,37 @@ class ConfigView(View):
     sources: dict[str, str]
 
 
+class SettingView(View):
+    """``layers``: the value each layer has, lowest first: default, file, environment, flag, project, ticket, run.
+    ``source`` is the one that counts. ``read`` says when a run reads it. ``pending``: the run still goes by
+    ``layers["run"]``, and from when it goes by ``value``; "" when there is nothing to wait for."""
+
+    path: str
+    group: str
+    kind: str
+    choices: tuple[str, ...]
+    range: str
+    optional: bool
+    says: str
+    when: str
+    read: str
+    value: Any
+    source: str
+    layers: dict[str, Any]
+    pending: str = ""
+
+
+class SettingsView(View):
+    """``scope``: profile, project or ticket. ``frozen``: the ticket has started. ``problem`` says why config.toml as it
+    lies there does not count."""
+
+    scope: Literal["profile", "project", "ticket"]
+    name: str
+    frozen: bool
+    problem: str
+    settings: tuple[SettingView, ...]
+
+
 class LinkView(View):
     """A one-time sign-in token and when it stops working."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 
-from beadmill.operations import agents, logins, sops, status, views
-from beadmill.web.api.common import Body, InPorts, Who, route
+from beadmill.operations import agents, logins, settings, sops, status, views
+from beadmill.web.api.common import Body, InPorts, Key, Who, route
 
 router = APIRouter()
 
@@ -76,6 +78,26 @@ async def show(*, ports: InPorts, actor: Who) -> views.StatusView:
 @route(router, "logins.link", status_code=201)
 async def link(*, ports: InPorts, actor: Who) -> views.LinkView:
     return await logins.link(ports, actor=actor)
+
+
+class Changes(Body):
+    """By dotted path; null inherits again. ``project`` or ``ticket`` says whose settings; without them it is the
+    installation's."""
+
+    changes: dict[str, Any]
+    project: str = ""
+    ticket: str = ""
+
+
+@route(router, "settings.show")
+async def shown(*, ports: InPorts, actor: Who, project: str = "", ticket: str = "") -> views.SettingsView:
+    return await settings.show(ports, project=project, ticket=ticket, actor=actor)
+
+
+@route(router, "settings.change")
+async def change(*, ports: InPorts, actor: Who, key: Key, body: Changes) -> views.SettingsView:
+    whose = {"project": body.project, "ticket": body.ticket}
+    return await settings.change(ports, body.changes, **whose, actor=actor, key=key)
 
 
 @route(router, "status.config")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from beadmill.artifacts.yaml import dump
 from beadmill.errors import BeadmillError
-from beadmill.operations import agents, logins, projects, status, views
-from beadmill.web.pages.forms import Posted, mapping, posted
+from beadmill.operations import agents, logins, projects, settings, status, views
+from beadmill.operations.settings import patched
+from beadmill.web.pages.forms import Posted, posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
+from beadmill.web.pages.setting_fields import changes, groups
 from beadmill.web.pages.words import _
 from beadmill.web.plain import plain
 
@@ -63,14 +64,14 @@ async def _show(
     given: Posted | None = None,
     error: BeadmillError | None = None,
 ) -> Response:
-    text = dump(project.overrides) if project.overrides else ""
+    view = await settings.show(on.ports, project=project.short, actor=on.actor)
     return await on.page(
         "project.html",
         status=error.status if error else 200,
         project=project,
         fresh=fresh,
-        text=given.get("overrides") if given else text,
-        defaults=dump(on.ports.settings.defaults.model_dump(mode="json")),
+        setting_groups=groups(view, "project", given, error),
+        agents=on.ports.agents.names(),
         error=error,
     )
 
@@ -79,13 +80,14 @@ async def _show(
 async def change(on: On, short: str) -> Response:
     form = await posted(on.request)
     try:
-        layer: dict[str, Any] = mapping(form.get("overrides"))
+        view = await settings.show(on.ports, project=short, actor=on.actor)
+        before = await projects.show(on.ports, short, actor=on.actor)
         await projects.change(
             on.ports,
             short,
             name=form.get("name") or None,
             base=form.get("base") or None,
-            overrides=layer,
+            overrides=patched(before.overrides, changes(form, view, "project")),
             actor=on.actor,
             key=form.get("key"),
         )
@@ -102,11 +104,40 @@ async def remove(on: On, short: str) -> Response:
 
 # --- installation -------------------------------------------------------------------------------------------------
 @router.get("/settings")
-async def settings(on: On) -> Response:
+async def house(on: On) -> Response:
+    return await _house(on)
+
+
+async def _house(on: Screen, *, given: Posted | None = None, error: BeadmillError | None = None) -> Response:
     config = await status.config(on.ports, actor=on.actor)
-    texts = {name: dump(v) if isinstance(v, dict | list) else str(v) for name, v in config.values.items()}
+    values = {name: v for name, v in config.values.items() if name != "defaults"}
+    texts = {name: dump(v) if isinstance(v, dict | list) else str(v) for name, v in values.items()}
     health = await status.show(on.ports, actor=on.actor)
-    return await on.page("settings.html", texts=texts, sources=config.sources, status_=health)
+    view = await settings.show(on.ports, actor=on.actor)
+    return await on.page(
+        "settings.html",
+        status=error.status if error else 200,
+        texts=texts,
+        sources=config.sources,
+        status_=health,
+        view=view,
+        setting_groups=groups(view, "file", given, error),
+        agents=on.ports.agents.names(),
+        error=error,
+    )
+
+
+@router.post("/settings")
+async def set_house(on: On) -> Response:
+    """Writes config.toml."""
+    form = await posted(on.request)
+    try:
+        wanted = changes(form, await settings.show(on.ports, actor=on.actor), "file")
+        if wanted:
+            await settings.change(on.ports, wanted, actor=on.actor)
+    except BeadmillError as error:
+        return await _house(on, given=form, error=error)
+    return back("/settings")
 
 
 @router.post("/leave")

@@ -9,11 +9,14 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from beadmill.errors import BeadmillError
-from beadmill.operations import beads, events, gates, projects, runs, sessions, sops, tickets, trail, views
+from beadmill.leaves import leaves
+from beadmill.operations import beads, events, gates, projects, runs, sessions, settings, sops, tickets, trail, views
+from beadmill.operations.settings import patched
 from beadmill.web.pages import forms
-from beadmill.web.pages.forms import SETTINGS, Posted, posted
+from beadmill.web.pages.forms import Posted, posted
 from beadmill.web.pages.gates import shown
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
+from beadmill.web.pages.setting_fields import changes, groups, text
 
 router = APIRouter(route_class=PageRoute)
 LOOK_BACK = 400  # sequence numbers in which the last events of a ticket are looked for
@@ -37,7 +40,7 @@ async def _new(on: Screen, given: Posted, *, error: BeadmillError | None = None)
         status=error.status if error else 200,
         projects=attached,
         error=error,
-        **await _form(on, given, {}, _chosen(attached, given.get("project"))),
+        **await _form(on, given, await _inherited(on, _chosen(attached, given.get("project"))), error),
     )
 
 
@@ -45,36 +48,29 @@ def _chosen(known: Sequence[views.ProjectView], short: str) -> views.ProjectView
     return next((p for p in known if p.short == short), known[0] if known else None)
 
 
+async def _inherited(on: Screen, project: views.ProjectView | None) -> views.SettingsView:
+    return await settings.show(on.ports, project=project.short if project else "", actor=on.actor)
+
+
 async def _form(
-    on: Screen, given: Posted, overrides: Mapping[str, Any], project: views.ProjectView | None
+    on: Screen, given: Posted, view: views.SettingsView, error: BeadmillError | None = None
 ) -> dict[str, Any]:
     """What the fields of a ticket need: the SOPs, and each setting with what it would inherit from where."""
-    layers = (("project", project.overrides if project else {}),)
-    defaults = on.ports.settings.defaults.model_dump(mode="json")
     return {
         "given": given,
         "sops": await sops.listing(on.ports, actor=on.actor),
         "agents": on.ports.agents.names(),
-        "settings": [_field(s, given, overrides, layers, defaults) for s in SETTINGS],
+        "setting_groups": groups(view, "ticket", given, error),
     }
-
-
-def _field(setting: forms.Setting, given: Posted, own: Any, layers: Any, defaults: Any) -> dict[str, Any]:
-    source, inherited = "default", forms.found(defaults, setting.path)
-    for name, values in layers:
-        value = forms.found(values, setting.path)
-        source, inherited = (name, value) if value is not None else (source, inherited)
-    text = given.get(setting.name, forms.shown(setting, forms.found(own, setting.path)))
-    return {"setting": setting, "value": text, "inherited": forms.shown(setting, inherited), "source": source}
 
 
 @router.post("/tickets")
 async def create(on: On) -> Response:
     form = await posted(on.request)
     try:
-        ticket = await tickets.create(
-            on.ports, form.get("project"), actor=on.actor, key=form.get("key"), **_fields(form, {})
-        )
+        project = await projects.show(on.ports, form.get("project"), actor=on.actor)
+        fields = _fields(form, {}, await _inherited(on, project))
+        ticket = await tickets.create(on.ports, project.short, actor=on.actor, key=form.get("key"), **fields)
         if form.get("start"):
             ticket = await tickets.start(on.ports, ticket.key, actor=on.actor)
     except BeadmillError as error:
@@ -82,14 +78,14 @@ async def create(on: On) -> Response:
     return back(f"/tickets/{ticket.key}")
 
 
-def _fields(form: Posted, before: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(form: Posted, before: Mapping[str, Any], view: views.SettingsView) -> dict[str, Any]:
     return {
         "title": form.get("title"),
         "description": form.get("description"),
         "acceptance": form.get("acceptance"),
         "priority": int(form.get("priority", "3")) if form.get("priority", "3").isdecimal() else 0,
         "sop": form.get("sop", "deliver"),
-        "overrides": forms.layer(form, before),
+        "overrides": patched(before, changes(form, view, "ticket")),
     }
 
 
@@ -98,12 +94,51 @@ async def edit(on: On, key: str) -> Response:
     form = await posted(on.request)
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     try:
-        await tickets.edit(on.ports, key, _fields(form, ticket.overrides), actor=on.actor, key=form.get("key"))
+        view = await settings.show(on.ports, ticket=key, actor=on.actor)
+        fields = _fields(form, ticket.overrides, view)
+        await tickets.edit(on.ports, key, fields, actor=on.actor, key=form.get("key"))
         if form.get("start"):
             await tickets.start(on.ports, key, actor=on.actor)
     except BeadmillError as error:
         return await _now(on, ticket, given=form, error=error)
     return back(f"/tickets/{key}")
+
+
+@router.get("/tickets/{key}/settings")
+async def what_is_set(on: On, key: str) -> Response:
+    return await _settings(on, key)
+
+
+async def _settings(
+    on: Screen, key: str, *, given: Posted | None = None, error: BeadmillError | None = None
+) -> Response:
+    ticket = await tickets.show(on.ports, key, actor=on.actor)
+    view = await settings.show(on.ports, ticket=key, actor=on.actor)
+    live = view.model_copy(update={"settings": tuple(one for one in view.settings if leaves()[one.path].live)})
+    return await on.page(
+        "ticket/settings.html",
+        status=error.status if error else 200,
+        view=view,
+        setting_groups=groups(live, "ticket", given, error),
+        agents=(),
+        error=error,
+        said=text,
+        **frame(ticket, "settings"),
+    )
+
+
+@router.post("/tickets/{key}/settings")
+async def set_(on: On, key: str) -> Response:
+    """What a run reads again."""
+    form = await posted(on.request)
+    try:
+        view = await settings.show(on.ports, ticket=key, actor=on.actor)
+        wanted = changes(form, view, "ticket")
+        if wanted:
+            await settings.change(on.ports, wanted, ticket=key, actor=on.actor, key=form.get("key"))
+    except BeadmillError as error:
+        return await _settings(on, key, given=form, error=error)
+    return back(f"/tickets/{key}/settings")
 
 
 # --- acts ---------------------------------------------------------------------------------------------------------
@@ -157,8 +192,8 @@ async def _now(
     values = frame(ticket, "now")
     run = ticket.current
     if run is None:
-        project = await projects.show(on.ports, ticket.project, actor=on.actor)
-        values |= await _form(on, given or _as_posted(ticket), ticket.overrides, project)
+        view = await settings.show(on.ports, ticket=ticket.key, actor=on.actor)
+        values |= await _form(on, given or _as_posted(ticket), view, error)
         return await on.page("ticket/draft.html", status=error.status if error else 200, error=error, **values)
     live = await sessions.listing(on.ports, actor=on.actor, run=run.id, live=True)
     plan = await beads.listing(on.ports, run.id, actor=on.actor) if run.beads.total else ()

@@ -76,6 +76,50 @@ STATE: Mapping[str, str] = {
     "answered": "answered",
     "withdrawn": "withdrawn",
 }
+SETTINGS: Mapping[str, str] = {
+    "": "Agents, sandbox and places",
+    "council": "Council and interview",
+    "gates": "Who approves",
+    "build": "Building and proof",
+    "budget": "Budget",
+    "questions": "Questions of agents",
+}
+SETTING: Mapping[str, str] = {
+    "implementer": "Implementer",
+    "council.seats": "Council seats",
+    "council.mode": "Planning",
+    "council.deadline_s": "Seconds per seat and round",
+    "council.structured_retries": "Times an unreadable reply is asked for again",
+    "council.interview_questions": "Most interview questions",
+    "council.follow_up_percent": "Follow-up questions, in percent",
+    "council.interview_passes": "Checks of the interview",
+    "council.prd_passes": "Checks of the requirements",
+    "council.beads_passes": "Checks of the plan",
+    "gates.interview": "Approve the interview",
+    "gates.prd": "Approve the requirements",
+    "gates.beads": "Approve the plan",
+    "gates.setup": "Approve the workspace setup",
+    "build.attempts": "Tries per bead",
+    "build.iteration_s": "Seconds per try",
+    "build.idle_s": "Seconds without a sign of life",
+    "build.command_s": "Seconds per command",
+    "build.setup_s": "Seconds per setup attempt",
+    "build.continuations": "Times an unfinished try goes on",
+    "build.max_steps": "Tool calls per turn",
+    "build.red_on_base": "New tests must fail without the change",
+    "build.tamper": "Weakened tests",
+    "build.review": "Independent review",
+    "budget.usd": "Budget in US dollars",
+    "budget.tokens": "Budget in tokens",
+    "budget.minutes": "Budget in agent minutes",
+    "questions.enabled": "Agents may ask",
+    "questions.window_s": "Seconds to answer",
+    "allow_hosts": "Hosts in reach",
+    "readable": "Folders shown read-only",
+    "agent_slots": "Agent sessions at the same time",
+    "parallel_tickets": "Tickets that build at the same time",
+    "context_tokens": "Tokens per brief",
+}
 GATE: Mapping[str, str] = {
     "approve": "Approval",
     "interview": "Questions",
@@ -194,3 +238,8 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
             return f"{_('Answered')}: {say(CHOICE, data.get('choice'))}"
         case _:
             return kind.replace(".", " ").replace("_", " ")
+
+
+def setting(path: str) -> str:
+    """The label of a setting's field; one without a label is called by its name."""
+    return _(SETTING.get(path) or path.rpartition(".")[2].replace("_", " ").capitalize())
