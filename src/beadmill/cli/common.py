@@ -127,21 +127,19 @@ def overrides(pairs: Sequence[str]) -> dict[str, Any]:
         *groups, last = path.split(".")
         for name in groups:
             into = into.setdefault(name, {})
-        into[last] = _value(value)
+        into[last] = _of(path, value)
     return out
 
 
 def changes(pairs: Sequence[str]) -> dict[str, Any]:
-    """``build.attempts=3 budget.usd=`` → {"build.attempts": 3, "budget.usd": None}: nothing inherits again. Seats and
-    hosts may be written with commas. Raises Invalid."""
+    """``build.attempts=3 budget.usd=`` → {"build.attempts": 3, "budget.usd": None}: nothing inherits again. Raises
+    Invalid."""
     out: dict[str, Any] = {}
     for pair in pairs:
         path, equals, value = pair.partition("=")
         if not equals or not path:
             raise Invalid(f"{pair!r} is not of the form key=value", code="SET", next="for example build.attempts=3")
-        out[path] = _value(value) if value else None
-        if path in LISTS and isinstance(out[path], str):
-            out[path] = [part.strip() for part in value.split(",") if part.strip()]
+        out[path] = _of(path, value) if value else None
     return out
 
 
@@ -151,6 +149,14 @@ LISTS = ("council.seats", "allow_hosts", "readable")
 def set_all(client: Client, pairs: Sequence[str], **whose: str) -> Any:
     """Settings of a project, a ticket or the installation. Raises Failed."""
     return client.call("settings.change", body={"changes": changes(pairs), **whose})
+
+
+def _of(path: str, text: str) -> Any:
+    """Seats, hosts and folders may be written with commas instead of as JSON."""
+    value = _value(text)
+    if path in LISTS and isinstance(value, str):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return value
 
 
 def _value(text: str) -> Any:

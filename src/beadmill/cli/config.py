@@ -31,11 +31,16 @@ def _print(view: Any, *, everything: bool) -> None:
     if "values" in view:
         fields([(n, f"{_text(v)}  ({view['sources'][n]})") for n, v in view["values"].items() if n != "defaults"])
         typer.echo()
-    shown = [one for one in view["settings"] if everything or one["source"] != "default" or one["pending"]]
+    shown = [one for one in view["settings"] if everything or one["pending"] or _own(one)]
     fields([(one["path"], _line(one, everything=everything)) for one in shown])
     hidden = len(view["settings"]) - len(shown)
     if hidden:
         typer.echo(f"{hidden} settings are as Beadmill comes: --all shows them, with what each does.")
+
+
+def _own(one: Mapping[str, Any]) -> bool:
+    """Set by somebody, or frozen by a run as something else than Beadmill comes."""
+    return one["source"] != "default" and (one["source"] != "run" or one["value"] != one["layers"]["default"])
 
 
 def _line(one: Mapping[str, Any], *, everything: bool) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Literal
 
 from beadmill.errors import BeadmillError, Invalid
@@ -55,8 +54,10 @@ def groups(
 ) -> tuple[Group, ...]:
     """``given`` is what was typed and could not be saved because of ``error``."""
     wrong = error.details.get("fields", {}) if error else {}
-    fields = [_field(one, layer, given, _said(wrong, one.path)) for one in view.settings]
-    return tuple(Group(name, tuple(found)) for name, found in groupby(fields, key=lambda field: field.setting.group))
+    found: dict[str, list[Field]] = {}
+    for one in view.settings:
+        found.setdefault(one.group, []).append(_field(one, layer, given, _said(wrong, one.path)))
+    return tuple(Group(name, tuple(fields)) for name, fields in found.items())
 
 
 def _field(setting: views.SettingView, layer: Layer, given: Posted | None, error: str) -> Field:
