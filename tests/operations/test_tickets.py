@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 from house_for_tests import Starter, until
 
+from beadmill.domain.sop import NodeDef
 from beadmill.domain.values import Actor
 from beadmill.errors import Conflict, Invalid, NotFound, Refused, Unprocessable
 from beadmill.operations import gates, projects, runs, tickets, views
+from beadmill.operations._seats import check_seats
 from beadmill.operations.ports import Ports
 
 pytestmark = pytest.mark.usefixtures("project")
@@ -69,7 +71,7 @@ async def test_a_council_needs_two_seats_of_known_agents_unless_it_is_solo(ports
     for council in ({"seats": ["scripted/a"]}, {"seats": ["scripted/a"], "mode": "solo"}, {"seats": ["a", "a"]}):
         settings = ports.settings.defaults.overlaid({"council": council})
         try:
-            tickets._check_seats(ports, settings, {"interview"}, project="API")
+            check_seats(ports, settings, [NodeDef("ask", "interview")], project="API")
             found.append("ok")
         except Invalid as refused:
             found.append(refused.code)

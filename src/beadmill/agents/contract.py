@@ -23,6 +23,7 @@ class Capabilities:
     cost: bool = False  # reports money
     steps: bool = False  # ends by itself, with a word, when max_steps is reached
     efforts: tuple[str, ...] = ()
+    catalog: bool = False  # models() names every model of a provider that it names at all
 
 
 @dataclass(frozen=True, slots=True)

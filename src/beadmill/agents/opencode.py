@@ -48,7 +48,7 @@ class OpenCodeAgent:
     repository's own OpenCode configuration may run."""
 
     name = "opencode"
-    can = Capabilities(schema=True, resume=True, questions=True, cost=True)
+    can = Capabilities(schema=True, resume=True, questions=True, cost=True, catalog=True)
 
     def __init__(self, options: Mapping[str, Json]) -> None:
         self._path = str(options.get("path") or "")

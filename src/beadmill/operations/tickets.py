@@ -17,10 +17,11 @@ from beadmill.engine.port import Work
 from beadmill.errors import Conflict, Invalid, NotFound
 from beadmill.operations import _rows, runs, sops, views
 from beadmill.operations._cascade import Cascade
+from beadmill.operations._seats import check_models, check_seats
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.projects import checked_overrides, project_row
-from beadmill.operations.receipts import once
+from beadmill.operations.receipts import known, once
 from beadmill.operations.rules import require
 from beadmill.settings import RunSettings
 from beadmill.store import tables as t
@@ -229,11 +230,17 @@ class _Plan:
 async def start(ports: Ports, ticket: str, *, actor: Actor, key: str = "") -> views.TicketView:
     """Freezes settings, SOP and work into a run and lets the engine go.
 
-    Raises Conflict when the ticket is no draft, Invalid when the council has too few seats or unknown agents,
-    Unavailable when the wanted sandbox does not work here.
+    One transaction: what fails leaves the draft as it is, to be started again. Raises Conflict when the ticket is no
+    draft (any more), Invalid when the council has too few seats, unknown agents or models, Unavailable when the wanted
+    sandbox does not work here.
     """
     require(actor, Permission.RUN)
-    wanted = await ports.store.read(lambda conn: _settings(ports, conn, _rows.ticket_row(conn, ticket)))
+    what, request = "tickets.start", {"ticket": ticket}
+    done = await ports.store.read(lambda conn: known(conn, key, operation=what, actor=actor, request=request))
+    if done is not None:
+        return await show(ports, ticket, actor=actor)
+    wanted = await ports.store.read(lambda conn: _plan(ports, conn, ticket).settings)
+    await check_models(ports, wanted)
     chosen = await ports.choose(wanted.sandbox, wanted.network)
 
     def act(tx: Tx) -> str:
@@ -244,9 +251,7 @@ async def start(ports: Ports, ticket: str, *, actor: Actor, key: str = "") -> vi
         return plan.run
 
     await ports.store.write(
-        lambda tx: once(
-            tx, key, operation="tickets.start", actor=actor, request={"ticket": ticket}, now=tx.now, act=lambda: act(tx)
-        )
+        lambda tx: once(tx, key, operation=what, actor=actor, request=request, now=tx.now, act=lambda: act(tx))
     )
     ports.engine.ring()
     return await show(ports, ticket, actor=actor)
@@ -263,7 +268,7 @@ def _plan(ports: Ports, conn: Connection, ticket: str) -> _Plan:
     settings = _settings(ports, conn, row)
     sop = sops.find(conn, row.sop)
     library.checked(sop.body, name=sop.name, specs=ports.kinds)
-    _check_seats(ports, settings, {node.kind for node in sop.sop.graph.nodes.values()}, project=row.short)
+    check_seats(ports, settings, sop.sop.graph.nodes.values(), project=row.short)
     count = conn.execute(
         sa.select(sa.func.count()).select_from(t.runs).where(t.runs.c.ticket_id == row.id)
     ).scalar_one()
@@ -296,47 +301,6 @@ def _begin(tx: Tx, plan: _Plan, actor: Actor) -> None:
         work=asdict(plan.work),
         actor=actor,
     )
-
-
-COUNCILS = frozenset({"interview", "prd", "beads"})
-ASKING = COUNCILS | {
-    "agent",
-    "scan",
-    "setup",
-    "build",
-    "verify",
-    "qa",
-    "integrate",
-    "pull_request",
-}  # node kinds that ask an agent
-
-
-def _check_seats(ports: Ports, settings: RunSettings, kinds: set[str], *, project: str) -> None:
-    """A council needs two seats unless it is solo; whatever asks an agent needs one."""
-    seats = settings.council.seats
-    if not kinds & ASKING:
-        return
-    needed = 2 if kinds & COUNCILS and settings.council.mode == "council" else 1
-    if len(seats) < needed:
-        raise Invalid(
-            f"the council has {len(seats)} of at least {needed} seats",
-            code="SEATS",
-            details={"seats": len(seats), "needed": needed, "mode": settings.council.mode},
-            kept="the ticket stays a draft",
-            next=f"""beadmill project set {project} council.seats='["codex/gpt-5/high", "codex/gpt-5-mini"]'; """
-            "with council.mode=solo one seat is enough",
-        )
-    known = set(ports.agents.names())
-    wanted = [seat.agent for seat in seats] + ([settings.implementer.agent] if settings.implementer else [])
-    missing = sorted(set(wanted) - known)
-    if missing:
-        raise Invalid(
-            f"no such agent: {', '.join(missing)}",
-            code="AGENT_UNKNOWN",
-            details={"missing": missing, "known": sorted(known)},
-            kept="the ticket stays a draft",
-            next="beadmill agent list",
-        )
 
 
 # --- cancel -------------------------------------------------------------------------------------------------------
