@@ -137,7 +137,9 @@ SHEETS: Mapping[str, Sheet] = {
         "error_context",
         needs="execution_setup_plan failure",
     ),
-    "coding": _sheet("bead_data", "interfaces", "execution_setup_profile", "bead_notes", needs="bead_data"),
+    "coding": _sheet(
+        "bead_data", "relevant_files", "interfaces", "execution_setup_profile", "bead_notes", needs="bead_data"
+    ),
     "coding_continue": _sheet("bead_data", "error_context"),
     "iteration_note": _sheet("bead_data", "error_context"),
     "final_test": _sheet("ticket_details", "prd", "beads", "execution_setup_profile", "final_test_notes", needs="prd"),

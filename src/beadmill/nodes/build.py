@@ -11,6 +11,7 @@ from pathlib import Path
 
 from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence
+from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.ended import Lapsed, SessionRef, fails_the_try
@@ -22,7 +23,8 @@ from beadmill.nodes import _escape
 from beadmill.nodes._coding import Coder, Talk
 from beadmill.nodes._config import BuildConfig
 from beadmill.nodes._ground import Ground, Start
-from beadmill.nodes._material import bead_part, environment, notes_part, profile_part
+from beadmill.nodes._material import bead_part, environment, notes_part, part, profile_part
+from beadmill.nodes._rescan import refreshed
 from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
@@ -42,6 +44,7 @@ class Piece:
     tree: Tree
     bead: Bead
     profile: SetupProfile
+    moved: RelevantFiles | None = None  # the files that matter on a base that moved under a rework
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -58,7 +61,7 @@ class BuildNode:
         BuildConfig,
         frozenset({"ok"}),
         reads=(Beads, SetupPlan, SetupProfile),
-        writes=(Beads, BeadEvidence),
+        writes=(Beads, BeadEvidence, RelevantFiles),
         place=True,
     )
 
@@ -72,11 +75,12 @@ class BuildNode:
         await v.phase(Phase.CODING)
         profile = await v.get(SetupProfile)
         await self._asked_for(v)
+        moved = await self._rescan(v)
 
         async def ready() -> Sequence[Bead]:
             return await self.ground.ready(v)
 
-        work = partial(self.bead, cfg, profile)
+        work = partial(self.bead, cfg, profile, moved)
         # One worktree, hence one bead at a time.
         await v.pool(ready, work, key=lambda bead: f"{bead.id}@{bead.sha[:12]}", limit=1)
         left = await v.step("left", self.ground.left, v)
@@ -104,14 +108,23 @@ class BuildNode:
         )  # fmt: skip
         await v.put(rework, by=SYSTEM, parent=current)  # with a parent it is handed on when the run is sent back again
 
-    async def bead(self, cfg: BuildConfig, profile: SetupProfile, v: Visit, bead: Bead) -> None:
+    async def _rescan(self, v: Visit) -> RelevantFiles | None:
+        """What a rework must know when the base has moved under it."""
+        if v.ref.n == 1:
+            return None
+        tree = await v.at("rescan").step("tree", self.ground.open, v)
+        return await refreshed(v, tree, self.ground.trees, self.briefs)
+
+    async def bead(
+        self, cfg: BuildConfig, profile: SetupProfile, moved: RelevantFiles | None, v: Visit, bead: Bead
+    ) -> None:
         tree = await v.step("tree", self.ground.open, v)
         reasons: list[str] = []
         for n in count(1):
             here = await v.at(f"try-{n}").renewed()
             if n > (cfg.attempts or here.settings.build.attempts):
                 break
-            reason = await self.attempt(here, Piece(tree, bead, profile))
+            reason = await self.attempt(here, Piece(tree, bead, profile, moved))
             if not reason:
                 return
             reasons.append(reason)
@@ -154,6 +167,8 @@ class BuildNode:
         interfaces = await v.step("interfaces", self.ground.interfaces, v, work.bead)
         parts = [bead_part(work.bead), PartText("interfaces", "\n".join(interfaces)), profile_part(work.profile)]
         parts.append(notes_part("bead_notes", start.notes))
+        if work.moved is not None:
+            parts.append(part("relevant_files", work.moved))
         try:
             return await self.coder.build(v, work.bead, cwd=work.tree.path, subject=subject, parts=parts)
         except TurnFailed as failed:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
-from pathlib import Path
 from typing import Protocol
 
-from beadmill.artifacts.reading.shapes import RELEVANT_FILES
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import ScanReport
 from beadmill.briefs import Briefs
 from beadmill.council import implementer
 from beadmill.domain.machine import Phase
-from beadmill.domain.values import SYSTEM, Access, Brief, Outcome
+from beadmill.domain.values import SYSTEM, Outcome
 from beadmill.engine.port import NodeSpec, Visit
-from beadmill.engine.structured import Structured, structured
-from beadmill.nodes._planning import ticket_part
-from beadmill.processes.spec import AgentTask
+from beadmill.nodes._rescan import scan
 from beadmill.workspaces.worktrees import Tree
 
 
@@ -46,35 +41,11 @@ class ScanNode:
             "tree", self.trees.open, work.repository, work.workspace, branch=work.branch, base=work.base
         )
         place = await v.put(report(tree), by=SYSTEM)
-        found = await self._scan(v, tree)
+        found = await scan(v, tree.path, self.briefs)
         files = found.value.model_copy(update={"ticket_id": work.key, "base_commit": tree.base_commit})
         ref = await v.put(files, by=implementer(v.settings))
         dropped = [one.detail for one in found.interventions if one.category == "dropped"]
         return Outcome("ok", made=(place, ref), note="; ".join((f"{len(files.files)} files", *dropped)))
-
-    async def _scan(self, v: Visit, tree: Tree) -> Structured[RelevantFiles]:
-        council = v.settings.council
-        budget = timedelta(seconds=council.deadline_s)
-        briefs = self.briefs.within(v.settings.context_tokens)
-
-        def brief() -> Brief:
-            return briefs.write("scan", [ticket_part(v.work)], ticket=v.work.key, shape=RELEVANT_FILES)
-
-        def task(given: Brief) -> AgentTask:
-            seat = implementer(v.settings)
-            return AgentTask(
-                seat=seat, brief=given, access=Access.READ, cwd=Path(tree.path), budget=budget, idle=budget
-            )
-
-        return await structured(
-            v,
-            "files",
-            shape=RELEVANT_FILES,
-            task=task,
-            brief=brief,
-            retries=council.structured_retries,
-            briefs=briefs,
-        )
 
 
 def report(tree: Tree) -> ScanReport:

@@ -54,6 +54,10 @@ class Worktrees:
         state = await trees.working(repo, tree.scratch)
         return tuple(sorted({*await trees.changed(repo, since, state.tree), *await trees.nested(repo)}))
 
+    async def between(self, tree: Tree, since: str, until: str) -> tuple[str, ...]:
+        """Paths that differ between two commits, sorted; a rename is two paths."""
+        return tuple(sorted(await trees.changed(repo_of(tree), since, until)))
+
     async def diff(self, tree: Tree, since: str, until: str | None = None, paths: Sequence[str] = ()) -> str:
         """A patch from ``since`` to ``until`` (None = the working state, untracked files included)."""
         repo = repo_of(tree)
