@@ -19,7 +19,7 @@ from beadmill.sops import builtin, load
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 TIMES = {"start": "start", "visit": "stage", "try": "try", "session": "session", "gate": "start, gate"}
-NAMES = ("deliver", "hello")
+NAMES = ("deliver", "deliver-lite", "hello")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 

@@ -141,3 +141,24 @@ def test_problems_come_in_the_order_of_the_file_with_their_place() -> None:
     ]
     assert str(problems[1]) == "line 4, column 5: node 'b' cannot be reached from 'a'"
     assert str(Problem("x", "no place")) == "no place"
+
+
+# --- approved together --------------------------------------------------------------------------------------------
+def approving(**config: dict[str, object]) -> list[tuple[str, str]]:
+    g = ending(graph("a ok b", "b ok c"))
+    nodes = {name: replace(node, config=config.get(name, {})) for name, node in g.nodes.items()}
+    return found(replace(g, nodes=nodes))
+
+
+def test_what_is_approved_later_is_approved_by_a_node_behind_it() -> None:
+    assert approving(a={"approve": "later"}, c={"together": ["kind"]}) == []
+
+
+def test_what_is_approved_later_by_nobody_is_named() -> None:
+    text = "node 'c': approve: later, yet no node behind it names 'kind' under together"
+    assert approving(c={"approve": "later"}) == [("never_approved", text)]
+
+
+def test_a_node_that_waits_for_what_nobody_puts_off_is_named() -> None:
+    text = "node 'c': together names 'kind', which no node before it has under approve: later"
+    assert approving(c={"together": ["kind"]}) == [("approval_missing", text)]

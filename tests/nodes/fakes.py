@@ -179,8 +179,10 @@ class FakeVisit:
         return next(doc for r, doc in self.journal.artifacts if r == self.journal.rows[full] and isinstance(doc, kind))
 
     async def found(self, kind: type[D]) -> ArtifactRef:
-        self._name(f"found-{kind.kind}")
-        return [r for r, doc in self.journal.artifacts if isinstance(doc, kind)][-1]
+        full = self._name(f"found-{kind.kind}")
+        known = [r for r, doc in self.journal.artifacts if isinstance(doc, kind)]
+        ref: ArtifactRef = self.journal.rows.setdefault(full, known[-1])
+        return ref
 
     async def latest(self, kind: type[D]) -> D:
         return self.journal.last(kind)

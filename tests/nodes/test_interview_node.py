@@ -179,3 +179,11 @@ async def test_voters_have_no_tools_and_drafters_may_not_write() -> None:
     assert (access("interview_vote"), access("interview_draft")) == ({Access.NONE}, {Access.READ})
     assert not any(task.questions for task in rows.tasks.values())
     assert len(rows.last(CouncilVotes).ballots) == 3
+
+
+async def test_an_sop_lowers_the_limit_of_questions_and_says_the_policy() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING)
+    outcome = await drive(NODE, CouncilConfig(questions=2, policy="auto_when_clean"), rows)
+
+    assert (rows.last(InterviewSession).max_questions, outcome.edge) == (2, "approved")
+    assert rows.gates["approve-1"].auto == "approve"

@@ -41,6 +41,17 @@ KINDS = {node.spec.kind: node.spec for node in NODES}
 SPECS = kind_specs(KINDS.values())
 
 
+def test_the_small_sop_is_deliver_with_other_planning() -> None:
+    lite, whole = graph("deliver-lite"), graph("deliver")
+    assert [str(e) for e in lite.edges] == [str(e) for e in whole.edges]
+    changed = {n.id: dict(n.config) for n in lite.nodes.values() if n.config != whole.nodes[n.id].config}
+    assert changed == {
+        "interview": {"mode": "solo", "questions": 5, "passes": 1, "policy": "auto_when_clean"},
+        "prd": {"mode": "solo", "passes": 2, "approve": "later"},
+        "beads": {"mode": "solo", "passes": 2, "together": ["prd"]},
+    }
+
+
 def graph(name: str) -> Graph:
     return checked(builtin(name), name=name, specs=SPECS).graph
 
@@ -101,4 +112,4 @@ def test_hello_is_a_script_and_a_gate_that_can_send_it_back() -> None:
 def test_an_unknown_built_in_names_the_known_ones() -> None:
     with pytest.raises(NotFound) as caught:
         builtin("magic")
-    assert caught.value.next == "Built in are: deliver, hello."
+    assert caught.value.next == "Built in are: deliver, deliver-lite, hello."

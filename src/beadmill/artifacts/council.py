@@ -171,6 +171,15 @@ class Coverage(Document):
         return tuple({r.gap: r for r in left}.values())
 
 
+class PrdFindings(Document):
+    """What the checks of the requirements left open, for the gate that approves them later, with the plan."""
+
+    kind: ClassVar[str] = "prd_findings"
+
+    prd_sha256: str
+    coverage: Coverage
+
+
 class CoverageReply(Record):
     """The audit's envelope."""
 

@@ -120,6 +120,7 @@ def lint(graph: Graph, specs: Mapping[str, KindSpec]) -> tuple[Problem, ...]:
         _cycles(graph),
         _joins(graph),
         _inputs(graph, specs),
+        _together(graph),
     )
     return tuple(sorted(found, key=lambda p: (p.line, p.column)))
 
@@ -236,3 +237,19 @@ def _inputs(graph: Graph, specs: Mapping[str, KindSpec]) -> Iterator[Problem]:
         made = {kind for other in graph.upstream(node.id) if other in kinds for kind in kinds[other].writes}
         for kind in sorted(kinds[node.id].reads - made):
             yield _at("missing_input", node, f"node {node.id!r} reads {kind!r}, which no node before it writes")
+
+
+def _together(graph: Graph) -> Iterator[Problem]:
+    """What is approved later is approved by exactly one node behind it, and no node waits for what nobody puts off."""
+    later = {n.id: n.kind for n in graph.nodes.values() if n.config.get("approve") == "later"}
+    for node in graph.nodes.values():
+        named = node.config.get("together") or ()
+        before = {kind for other, kind in later.items() if other in graph.upstream(node.id)}
+        for kind in sorted({str(one) for one in named} - before):
+            text = f"node {node.id!r}: together names {kind!r}, which no node before it has under approve: later"
+            yield _at("approval_missing", node, text)
+    for name, kind in later.items():
+        behind = [n for n in graph.nodes.values() if name in graph.upstream(n.id)]
+        if not any(kind in (n.config.get("together") or ()) for n in behind):
+            text = f"node {name!r}: approve: later, yet no node behind it names {kind!r} under together"
+            yield _at("never_approved", graph.nodes[name], text)

@@ -27,18 +27,33 @@ class Review(Generic[D]):
     coverage: Coverage
     changes: tuple[Change, ...] = ()
     warnings: tuple[str, ...] = ()
+    beside: tuple[Review[Any], ...] = ()  # shown and approved with it
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Gaps, and contradictions nobody has decided, each once."""
+        return tuple(dict.fromkeys((*self.coverage.open_gaps, *(one.gap for one in self.coverage.unresolved))))
 
     @property
     def open(self) -> tuple[str, ...]:
-        """What an approval has to acknowledge: gaps, and contradictions nobody has decided, each once."""
-        return tuple(dict.fromkeys((*self.coverage.open_gaps, *(one.gap for one in self.coverage.unresolved))))
+        """What an approval has to acknowledge. What is open beside it says whose it is."""
+        return (*self._beside_open, *self.own)
+
+    @property
+    def _beside_open(self) -> tuple[str, ...]:
+        return tuple(f"{one.ref.kind}: {gap}" for one in self.beside for gap in one.open)
+
+    @property
+    def shows(self) -> tuple[ArtifactRef, ...]:
+        return (*(one.ref for one in self.beside), self.ref)
 
     @property
     def held(self) -> tuple[str, ...]:
         """Why this is not clean."""
         undecided = len(self.coverage.unresolved)
         parts = (
-            counted(len(self.open) - undecided, "gap"),
+            *(f"{one.ref.kind}: {why}" for one in self.beside for why in one.held),
+            counted(len(self.own) - undecided, "gap"),
             counted(undecided, "undecided contradiction"),
             counted(len(self.warnings), "warning"),
         )
@@ -48,7 +63,7 @@ class Review(Generic[D]):
         """Beside the artifact: what the checks left open, and what only the person can settle."""
         coverage = self.coverage
         return {
-            "gaps": list(coverage.open_gaps),
+            "gaps": [*self._beside_open, *coverage.open_gaps],
             "ended": coverage.ended,
             "passes": [one.model_dump(mode="json") for one in coverage.passes],
             "unresolved": [one.model_dump(mode="json") for one in coverage.unresolved],
@@ -77,21 +92,21 @@ async def approval(
     title: str,
     policy: GatePolicy,
     fix: Fix[D] | None = None,
-    problems: Callable[[D], tuple[str, ...]] = lambda _document: (),
+    problems: Callable[[Review[D]], tuple[str, ...]] = lambda _review: (),
 ) -> Outcome:
     """Asks until a version is approved. A person may have edited the document at the gate: what the answer ``saw`` is
     what counts, read back by its row. ``problems`` make a version that cannot be approved; it is asked again."""
-    wrong = problems(review.document)
+    wrong = problems(review)
     for turn in count(1):
         gate = _gate(review, wrong, title=title, policy=policy, fixable=fix is not None)
         answer = await v.ask(f"approve-{turn}", gate)
         review = await seen(v.at(f"approve-{turn}"), review, answer)
-        wrong = problems(review.document)
+        wrong = problems(review)
         if answer.choice == "fix_gaps":
             decisions = decided(review.coverage, answer)
             if fix is not None and (review.coverage.open_gaps or decisions):
                 review = await fix(review, turn, decisions)
-                wrong = problems(review.document)
+                wrong = problems(review)
         elif not wrong:
             return Outcome("approved", made=answer.saw)
     raise AssertionError("count never ends")
@@ -102,8 +117,8 @@ def _gate(review: Review[Any], wrong: Sequence[str], *, title: str, policy: Gate
     gate = GateRequest(
         kind=GateKind.APPROVE,
         title=title if not wrong else f"{title}: not valid yet",
-        choices=("fix_gaps", yes) if fixable and review.open else (yes,),
-        shows=(review.ref,),
+        choices=("fix_gaps", yes) if fixable and review.own else (yes,),
+        shows=review.shows,
         form=review.form(),
         detail=review.detail(wrong),
     )
@@ -121,8 +136,9 @@ def decided(coverage: Coverage, answer: GateAnswer) -> tuple[Decided, ...]:
 
 async def seen(v: Visit, review: Review[D], answer: GateAnswer) -> Review[D]:
     """The version that was on the screen when the person decided."""
+    beside = tuple([await seen(v, one, answer) for one in review.beside])
     ref = next((one for one in answer.saw if one.kind == review.ref.kind), review.ref)
     if ref == review.ref:
-        return review
+        return replace(review, beside=beside)
     document = await v.get(type(review.document), ref)
-    return replace(review, document=document, ref=ref, changes=(), warnings=())
+    return replace(review, document=document, ref=ref, changes=(), warnings=(), beside=beside)

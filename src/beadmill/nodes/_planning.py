@@ -20,10 +20,16 @@ from beadmill.engine.port import Visit, Work
 
 @dataclass(frozen=True, slots=True)
 class CouncilConfig:
-    """Of a planning node in an SOP. ``mode`` "" and ``passes`` 0 = what the run's settings say."""
+    """Of a planning node in an SOP. ``mode`` and ``policy`` "", ``passes`` and ``questions`` 0 = what the run's settings
+    say; ``questions`` lowers their limit. ``approve: later`` opens no gate: a later node names this one's kind in
+    ``together`` and shows both at its own."""
 
     mode: Literal["", "council", "solo"] = ""
     passes: int = 0
+    questions: int = 0
+    policy: Literal["", "required", "auto_when_clean", "off"] = ""
+    approve: Literal["", "later"] = ""
+    together: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from beadmill.artifacts.beads import Bead, Beads, Blueprint, BlueprintBead, Dependencies
-from beadmill.artifacts.council import Decided
+from beadmill.artifacts.council import Decided, PrdFindings
 from beadmill.artifacts.prd import Prd
 from beadmill.artifacts.reading.replies import Expansion
 from beadmill.artifacts.reading.shapes import BLUEPRINT, EXPANSION
@@ -20,6 +20,9 @@ from beadmill.domain.values import ArtifactRef, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.nodes._approval import Review, approval
 from beadmill.nodes._planning import CouncilConfig, Ground, ground, now, part
+from beadmill.settings import GatePolicy, GateSettings
+
+STRICT: Sequence[GatePolicy] = ("required", "auto_when_clean", "off")
 
 
 class BeadsNode:
@@ -32,6 +35,7 @@ class BeadsNode:
 
     async def visit(self, v: Visit, cfg: CouncilConfig, /) -> Outcome:
         prd = await v.get(Prd)
+        beside = (await requirements(v, prd),) if "prd" in cfg.together else ()
         where = await ground(v, cfg, self.briefs)
         council = Council(v, BEADS, where.table)
         context: dict[str, object] = {"prd_refs": prd.refs()}
@@ -62,10 +66,11 @@ class BeadsNode:
         candidate = await cover.loop(v, first)
         plan = _Plan(v, where, prd, cover, v.work.key)
         await v.phase(Phase.EXPANDING_BEADS)
-        shown = await plan.expanded(v.at("expand"), candidate)
+        shown = replace(await plan.expanded(v.at("expand"), candidate), beside=beside)
         await v.phase(Phase.WAITING_BEADS_APPROVAL)
-        title = f"Approve the plan of work for {v.work.key}"
-        policy = v.settings.gates.beads
+        what = "the requirements and the plan of work" if beside else "the plan of work"
+        title = f"Approve {what} for {v.work.key}"
+        policy = cfg.policy or _strictest(v.settings.gates, together=bool(beside))
         return await approval(v, shown, title=title, policy=policy, fix=plan.fix, problems=problems)
 
 
@@ -98,16 +103,35 @@ class _Plan:
 
     async def fix(self, seen: Review[Beads], turn: int, decisions: tuple[Decided, ...]) -> Review[Beads]:
         """The revision starts from what the person saw, their edits included; it is expanded again when it changed."""
+        if seen.beside and seen.beside[0].document != self.prd:
+            return await self._on(seen.beside[0].document).fix(seen, turn, decisions)
         await self.v.phase(Phase.VERIFYING_BEADS_COVERAGE)
         before = blueprint_of(seen.document)
         fixed = await self.cover.fix(self.v, Candidate(before, seen.ref, seen.coverage), turn, decisions)
         if fixed.document == before:
             await self.v.phase(Phase.WAITING_BEADS_APPROVAL)
-            return _review(seen.document, seen.ref, fixed, seen.warnings)
+            kept = _review(seen.document, seen.ref, fixed, seen.warnings)
+            return replace(kept, beside=seen.beside)
         await self.v.phase(Phase.EXPANDING_BEADS)
         again = await self.expanded(self.v.at(f"fix-{turn}/expand"), fixed)
         await self.v.phase(Phase.WAITING_BEADS_APPROVAL)
-        return again
+        return replace(again, beside=seen.beside)
+
+    def _on(self, prd: Prd) -> _Plan:
+        """The same against the requirements as a person has edited them at the gate they share."""
+        cover = replace(self.cover, against=lambda: (part("prd", prd),), context={"prd_refs": prd.refs()})
+        return replace(self, prd=prd, cover=cover)
+
+
+async def requirements(v: Visit, prd: Prd) -> Review[Prd]:
+    """The requirements that are approved with the plan, with what their own checks left open."""
+    open_ = await v.get(PrdFindings)
+    return Review(prd, await v.found(Prd), open_.coverage)
+
+
+def _strictest(gates: GateSettings, *, together: bool) -> GatePolicy:
+    wanted = (gates.prd, gates.beads) if together else (gates.beads,)
+    return next(policy for policy in STRICT if policy in wanted)
 
 
 def _review(
@@ -143,6 +167,15 @@ def blueprint_of(beads: Beads) -> Blueprint:
     return Blueprint(beads=tuple(BlueprintBead.model_validate({n: getattr(b, n) for n in names}) for b in beads.beads))
 
 
-def problems(beads: Beads) -> tuple[str, ...]:
-    """Why this plan cannot be approved. Inverse edges are derived and no reason to refuse a person's plan."""
-    return check_graph(beads.beads)
+def problems(shown: Review[Beads]) -> tuple[str, ...]:
+    """Why this plan cannot be approved. Inverse edges are derived and no reason to refuse a person's plan. Requirements
+    that were edited beside it may have lost what a bead is for."""
+    beads = shown.document.beads
+    lost = [
+        f"bead {bead.id}: the requirements have no {ref} any more; edit one of them, or send the run back to the plan"
+        for one in shown.beside
+        for bead in beads
+        for ref in bead.prd_refs
+        if ref not in one.document.refs()
+    ]
+    return (*check_graph(beads), *lost)

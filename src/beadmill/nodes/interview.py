@@ -36,6 +36,8 @@ from beadmill.nodes._session import (
     with_turn,
 )
 
+MOST_QUESTIONS = 50
+
 
 class InterviewNode:
     spec = NodeSpec(
@@ -47,7 +49,7 @@ class InterviewNode:
 
     async def visit(self, v: Visit, cfg: CouncilConfig, /) -> Outcome:
         where = await ground(v, cfg, self.briefs)
-        most = v.settings.council.interview_questions
+        most = min(v.settings.council.interview_questions, cfg.questions or MOST_QUESTIONS)
         winner, compiled = await self._compiled(v, where, most) if most else (0, Questions(questions=()))
         talk = _Talk(v, where, winner)
         session = InterviewSession(
@@ -65,7 +67,8 @@ class InterviewNode:
         ref = await v.put(done, by=SYSTEM)
         await v.phase(Phase.WAITING_INTERVIEW_APPROVAL)
         title = f"Approve the interview of {v.work.key}"
-        return await approval(v, Review(done, ref, coverage), title=title, policy=v.settings.gates.interview)
+        policy = cfg.policy or v.settings.gates.interview
+        return await approval(v, Review(done, ref, coverage), title=title, policy=policy)
 
     async def _compiled(self, v: Visit, where: Ground, most: int) -> tuple[int, Questions]:
         """The council's list of questions, and whose seat interviews."""

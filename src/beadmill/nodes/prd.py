@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from beadmill.artifacts.council import Decided
+from beadmill.artifacts.council import Decided, PrdFindings
 from beadmill.artifacts.interview import Approval, Interview
 from beadmill.artifacts.prd import Prd, SourceInterview
 from beadmill.artifacts.reading.shapes import PRD as PRD_SHAPE
@@ -15,7 +15,7 @@ from beadmill.council import PRD, Candidate, Council, Cover, Desk, Draft, Drafts
 from beadmill.council.drafts import fenced, label
 from beadmill.domain.council import Tally
 from beadmill.domain.machine import Phase
-from beadmill.domain.values import Outcome
+from beadmill.domain.values import SYSTEM, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.nodes._answers import full_answers
 from beadmill.nodes._approval import Review, approval
@@ -63,9 +63,11 @@ class PrdNode:
             await v.phase(Phase.WAITING_PRD_APPROVAL)
             return review(fixed)
 
+        if cfg.approve == "later":
+            return await later(v, candidate)
         await v.phase(Phase.WAITING_PRD_APPROVAL)
         title = f"Approve the requirements of {v.work.key}"
-        return await approval(v, review(candidate), title=title, policy=v.settings.gates.prd, fix=fix)
+        return await approval(v, review(candidate), title=title, policy=cfg.policy or v.settings.gates.prd, fix=fix)
 
     async def _refine(self, council: Council[Prd], where: Ground, drafts: Drafts[Prd], tally: Tally) -> Prd:
         """The refiner sees what every draft rests on, under the numbers of the drafts."""
@@ -87,6 +89,14 @@ class PrdNode:
         await v.put(basis, by=where.table.seats[winner.seat])
         limit = cfg.passes or v.settings.council.prd_passes
         return Cover(PRD, where.table, winner.seat, limit, lambda: (part("full_answers", basis),), settle, {})
+
+
+async def later(v: Visit, candidate: Candidate[Prd]) -> Outcome:
+    """No gate of its own: what is open goes along to the one that shows it."""
+    prd = candidate.document.sha256
+    findings = PrdFindings(prd_sha256=prd, coverage=candidate.coverage)
+    found = await v.put(findings, by=SYSTEM)
+    return Outcome("approved", made=(candidate.ref, found), note="approved later, with the plan")
 
 
 def settled(prd: Prd, *, key: str, interview: Interview) -> Prd:

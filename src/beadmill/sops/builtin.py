@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from beadmill.errors import NotFound
 
-NAMES = ("deliver", "hello")
+NAMES = ("deliver", "deliver-lite", "hello")
 
 
 def builtin(name: str) -> str:

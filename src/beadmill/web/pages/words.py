@@ -150,6 +150,7 @@ CHOICE: Mapping[str, str] = {
 }
 KIND: Mapping[str, str] = {
     "prd": "Requirements",
+    "prd_findings": "What is open in the requirements",
     "beads": "Plan of work",
     "blueprint": "Plan before it was written out",
     "interview": "Interview",
