@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from house_for_tests import Starter
 
 from beadmill.domain.values import Actor
 from beadmill.errors import Conflict, Refused, Unprocessable
 from beadmill.operations import projects, settings, tickets, views
+from beadmill.operations._cascade import live_settings
 from beadmill.operations.ports import Ports
+from beadmill.store import tables as t
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -100,3 +103,25 @@ async def test_a_running_ticket_takes_only_what_it_reads_again(ports: Ports, own
 
     assert (one(taken, "build.attempts").source, refused.value.details["frozen"]) == ("ticket", ["council.mode"])
     assert (await tickets.show(ports, ticket.key, actor=owner)).overrides == {"build": {"attempts": 3}}
+
+
+async def test_the_engine_reads_what_the_layers_say_now(ports: Ports, owner: Actor, started: Starter) -> None:
+    await settings.change(ports, {"build.attempts": 3}, project="API", actor=owner)
+    ticket = await started()
+    await settings.change(ports, {"build.attempts": 4, "build.idle_s": 60}, ticket=ticket.key, actor=owner)
+    v, live = t.visits.c, live_settings(ports.profile)
+    begun = ports.store.read_now(lambda conn: conn.execute(sa.select(v.settings).where(v.n == 1)).scalar_one())
+    now = ports.store.read_now(lambda conn: live(conn, ticket.run))
+
+    assert (begun["build"]["attempts"], set(begun)) == (3, {"council", "build"})
+    assert now is not None
+    assert (now["build"]["attempts"], now["build"]["idle_s"]) == (4, 60)
+
+
+async def test_layers_that_have_become_invalid_leave_a_run_as_it_is(
+    ports: Ports, owner: Actor, started: Starter
+) -> None:
+    ticket = await started()
+    ports.store.write_now(lambda tx: tx.run(sa.update(t.projects).values(overrides={"build": {"attempts": 99}})))
+    live = live_settings(ports.profile)
+    assert ports.store.read_now(lambda conn: live(conn, ticket.run)) is None
