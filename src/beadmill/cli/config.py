@@ -40,7 +40,8 @@ def _print(view: Any, *, everything: bool) -> None:
 
 def _own(one: Mapping[str, Any]) -> bool:
     """Set by somebody, or frozen by a run as something else than Beadmill comes."""
-    return one["source"] != "default" and (one["source"] != "run" or one["value"] != one["layers"]["default"])
+    frozen_as_it_comes = one["source"] == "run" and one["value"] == one["layers"]["default"]
+    return bool(one["source"] != "default" and not frozen_as_it_comes)
 
 
 def _line(one: Mapping[str, Any], *, everything: bool) -> str:
