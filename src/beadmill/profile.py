@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import threading
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Profile:
     def __init__(self, settings: Settings) -> None:
         self.path = settings.home / "config.toml"
         self._given: Mapping[str, Any] = {}
+        self._writing = threading.Lock()
         self._read = Read(None, {}, {})
         self._read = self._again(_stamp(self.path))
         before, now = flat(self.now().model_dump(mode="json")), flat(settings.defaults.model_dump(mode="json"))
@@ -73,12 +75,20 @@ class Profile:
     def write(self, changes: Mapping[str, Any]) -> None:
         """``changes`` by dotted path into config.toml; None takes the line out. Comments and all else stay as they
         are. Raises Unprocessable for a file that is no TOML, ValidationError for values that are none."""
+        with self._writing:  # two changes at once both count
+            document = self._document()
+            for path, value in changes.items():
+                _put(document, ["defaults", *path.split(".")], value)
+            text = document.as_string()
+            RunSettings().overlaid(tomllib.loads(text).get("defaults", {}), _environment())
+            _replace(self.path.resolve(), text)
+
+    def _document(self) -> Any:
         import tomlkit
         from tomlkit.exceptions import TOMLKitError
 
-        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
         try:
-            document = tomlkit.parse(text)
+            return tomlkit.parse(self.path.read_text(encoding="utf-8") if self.path.exists() else "")
         except TOMLKitError as error:
             raise Unprocessable(
                 f"{self.path} is no TOML: {error}",
@@ -86,10 +96,6 @@ class Profile:
                 kept="the file as it is",
                 next="correct the line, then try again",
             ) from error
-        for path, value in changes.items():
-            _put(document, ["defaults", *path.split(".")], value)
-        RunSettings().overlaid(tomllib.loads(tomlkit.dumps(document)).get("defaults", {}), _environment())
-        _replace(self.path.resolve(), tomlkit.dumps(document))
 
 
 def _put(into: Any, names: list[str], value: Any) -> None:
