@@ -11,19 +11,12 @@ import pytest
 
 from beadmill.artifacts.reading import shapes
 from beadmill.artifacts.reading.shape import Shape
-from beadmill.briefs import SHEETS, Briefs, PartText
-from beadmill.council import BEADS, INTERVIEW, PRD, Domain
+from beadmill.briefs import SHEETS, Briefs, PartText, samples
+from beadmill.council import BEADS, INTERVIEW, PRD
 from beadmill.council.domains import ballot
 
 GOLDEN = Path(__file__).parent / "golden"
-COVER: dict[str, Any] = {"pass_number": 1, "max_passes": 5, "is_final": False, "extra": False}
-
-
-LABELS = ("Draft 1", "Draft 2")
-
-
-def vote(domain: Domain[Any]) -> dict[str, Any]:
-    return {"rubric": domain.rubric, "labels": LABELS}
+LABELS = samples.LABELS
 
 
 SHAPES: dict[str, Shape[Any]] = {
@@ -55,46 +48,12 @@ SHAPES: dict[str, Shape[Any]] = {
     "pull_request": shapes.PULL_REQUEST,
     "repair": shapes.COVERAGE,
 }
-VALUES: dict[str, dict[str, Any]] = {
-    "interview_draft": {"max_questions": 50},
-    "interview_vote": vote(INTERVIEW),
-    "interview_refine": {"winner": "Draft 1", "max_questions": 50},
-    "interview_turn": {
-        "kind": "first",
-        "edited": False,
-        "batch": 1,
-        "max_follow_ups": 10,
-        "follow_ups_left": 10,
-        "questions_left": 7,
-    },
-    "interview_coverage": COVER | {"follow_ups_left": 8, "follow_ups_total": 10, "follow_ups_used": 2},
-    "full_answers": {"skipped": ("Q02", "Q05")},
-    "prd_vote": vote(PRD),
-    "prd_refine": {"winner": "Draft 1"},
-    "prd_coverage": COVER,
-    "beads_vote": vote(BEADS),
-    "beads_refine": {"winner": "Draft 1"},
-    "beads_coverage": COVER | {"pass_number": 5, "is_final": True},
-    "setup_plan": {"comment": "Use the lock file."},
-    "coding_continue": {"why": "The bead's second command fails."},
-    "repair": {"error": "status: Input should be 'clean' or 'gaps'", "reply_cut": False},
-}
 
 
 def assembled(template: str) -> str:
-    parts = [PartText(name, f"(the text of {name})") for name in SHEETS[template].parts if name != "drafts"]
-    if "drafts" in SHEETS[template].parts:
-        parts += [PartText("drafts", f"### Draft {n}\n\n(the text of draft {n})") for n in (1, 2)]
-    brief = Briefs().write(
-        template,
-        parts,
-        ticket="DEMO-1",
-        subject="write-rows",
-        seat="1",
-        turn="1",
-        shape=SHAPES.get(template),
-        **VALUES.get(template, {}),
-    )
+    values = samples.values(template)[template == "beads_coverage"]  # of that one the last pass
+    form = SHAPES.get(template)
+    brief = Briefs().write(template, samples.material(template), **samples.HEADS, shape=form, **values)
     return brief.text
 
 
@@ -109,7 +68,7 @@ def test_the_assembled_prompt_is_the_committed_one(template: str) -> None:
 
 def test_the_turns_after_the_first_are_the_committed_ones() -> None:
     for kind in ("next", "resume"):
-        values = VALUES["interview_turn"] | {"kind": kind, "edited": kind == "next", "batch": 3}
+        values = next(v for v in samples.values("interview_turn") if v["kind"] == kind)
         parts = [PartText("answers" if kind == "next" else "session", "Q01: Who?\n  answer: Staff")]
         text = Briefs().write("interview_turn", parts, shape=shapes.TURN, **values).text
         path = GOLDEN / f"interview_turn.{kind}.md"

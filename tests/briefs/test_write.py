@@ -108,7 +108,8 @@ def test_an_edited_template_is_used_and_marked_in_the_ledger(tmp_path: Path) -> 
 def test_a_broken_edited_template_falls_back_to_the_built_in_one(tmp_path: Path, broken: str) -> None:
     (tmp_path / "scan.md.j2").write_text(broken)
     brief = Briefs(tmp_path).write("scan", [TICKET])
-    assert brief == Briefs().write("scan", [TICKET])
+    assert (brief.text, brief.ledger[0].name) == (Briefs().write("scan", [TICKET]).text, "instructions")
+    assert brief.ledger[0].note.startswith("the built-in text was given, since the edit cannot be used: scan: line 1: ")
 
 
 def test_a_repair_keeps_the_fields_of_the_brief_and_shows_at_most_50_000_characters() -> None:

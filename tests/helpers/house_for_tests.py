@@ -16,7 +16,7 @@ from sqlalchemy import insert
 from beadmill import app
 from beadmill.artifacts.prd import Epic, Prd, Product, Story
 from beadmill.domain.values import SYSTEM, Actor, GateKind, GateRequest, Outcome
-from beadmill.engine.port import NodeSpec, Visit
+from beadmill.engine.port import Node, NodeSpec, Visit
 from beadmill.errors import Blocked
 from beadmill.operations import gates, tickets
 from beadmill.operations.ports import Ports
@@ -139,10 +139,10 @@ async def gappy(ports: Ports, near: Any, *, gaps: tuple[str, ...] = (GAP,)) -> A
 
 
 @asynccontextmanager
-async def served(home: Path) -> AsyncIterator[app.House]:
-    """The installation of ``home``, its engine on the test's own loop."""
+async def served(home: Path, node: Node | None = None) -> AsyncIterator[app.House]:
+    """The installation of ``home``, its engine on the test's own loop; ``node`` works in place of WriteNode."""
     _prepare(home)
-    built = app.build(Settings(home=home), more={"write": WriteNode()})
+    built = app.build(Settings(home=home), more={"write": node or WriteNode()})
     serving = asyncio.create_task(built.ports.engine.serve())
     yield built
     serving.cancel()

@@ -52,6 +52,7 @@ class Journal:
     agents: Say
     decisions: list[Decide] = field(default_factory=list)
     settings: RunSettings = field(default_factory=RunSettings)
+    prompts: Mapping[str, str | None] | None = None
     rows: dict[str, Any] = field(default_factory=dict)  # durable name → result
     artifacts: list[tuple[ArtifactRef, Document]] = field(default_factory=list)
     gates: dict[str, GateRequest] = field(default_factory=dict)
@@ -92,7 +93,7 @@ class FakeVisit:
         self.scope = scope
         self.seen = seen if seen is not None else set()
         self.ref = VisitRef(RunId("run-1"), "node", 1)
-        self.settings, self.comment = journal.settings, ""
+        self.settings, self.comment, self.prompts = journal.settings, "", journal.prompts
         self.work = Work("DEMO-1", "Export lists", "As CSV.", "", "demo", "/repo", "/ws", "beadmill/DEMO-1", "main")
 
     def at(self, key: str) -> FakeVisit:

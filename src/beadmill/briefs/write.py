@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
-from jinja2.sandbox import SandboxedEnvironment
-
 from beadmill.artifacts.reading.shape import Shape
 from beadmill.briefs.catalog import DROP_ORDER, SHEETS, TITLES, Sheet
-from beadmill.domain.values import Brief, Part, Sha, estimate_tokens
+from beadmill.briefs.check import checked
+from beadmill.briefs.folder import Folder
+from beadmill.briefs.part import PartText, sha_of
+from beadmill.briefs.source import FAILURES, SUFFIX, Edits, environment, reach
+from beadmill.domain.values import Brief, Part, estimate_tokens
 from beadmill.errors import Blocked, NotFound, Refused
 
-BUILT_IN = Path(__file__).parent / "templates"
 REPLY_SHOWN = 50_000  # characters of a rejected reply that a re-ask shows
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PartText:
-    """One allow-listed part with its text. Several of one name (drafts) are shown under one title, in order."""
-
-    name: str
-    text: str
-    version: int = 0
-
-    def line(self, *, dropped: bool = False) -> Part:
-        return Part(self.name, _sha(self.text), estimate_tokens(self.text), self.version, dropped)
-
-
 class Briefs:
-    """``overrides`` is the folder of edited templates in the data home; a broken one falls back to the built-in."""
+    """``overrides`` is the folder of edited templates in the data home; ``edits`` are texts that a run froze, which then
+    count instead of the folder. A broken edit is passed over: the built-in text is given, and the ledger says why."""
 
-    def __init__(self, overrides: Path | None = None, *, budget: int = 100_000) -> None:
+    def __init__(
+        self, overrides: Path | None = None, *, budget: int = 100_000, edits: Mapping[str, str | None] | None = None
+    ) -> None:
         self.overrides = overrides
         self.budget = budget
-        self._built_in = _environment(BUILT_IN)
-        self._edited = _environment(overrides, BUILT_IN) if overrides else self._built_in
+        self.edits = edits
 
     def write(
         self,
@@ -64,22 +52,17 @@ class Briefs:
         head = "Beadmill task: " + " | ".join(
             [_field(template), *(f"{k}: {_field(v)}" for k, v in _heads(ticket, subject, seat, turn))]
         )
-        body, edited = self._render(template, {"subject": subject, **values})
+        given = dict(_heads(ticket, subject, seat, turn))
+        body, name, note = self._render(template, {**given, **values})
         form = shape.format_help().strip() if shape else ""
         kept = fit(template, sheet, ordered, self.budget - estimate_tokens(_assemble(head, body, (), form)))
-        name = "instructions (edited)" if edited else "instructions"
-        instructions = Part(name, _sha(body + form), estimate_tokens(f"{head}\n{body}\n{form}"))
+        instructions = Part(name, sha_of(body + form), estimate_tokens(f"{head}\n{body}\n{form}"), note=note)
         ledger = (instructions, *(part.line(dropped=part not in kept) for part in ordered))
         return Brief(template, _assemble(head, body, kept, form), ledger, subject)
 
-    def within(self, budget: int) -> Briefs:
-        """The same templates with another token budget (a run's ``context_tokens``)."""
-        return self if budget == self.budget else Briefs(self.overrides, budget=budget)
-
-    def source(self, template: str) -> str:
-        """The text of the built-in template. Raises NotFound."""
-        _sheet(template)
-        return (BUILT_IN / f"{template}.md.j2").read_text(encoding="utf-8")
+    def within(self, budget: int, edits: Mapping[str, str | None] | None = None) -> Briefs:
+        """With a run's own token budget (``context_tokens``) and the edits it froze; None = those of the folder."""
+        return Briefs(self.overrides, budget=budget, edits=edits)
 
     def repair(self, original: Brief, *, error: str, reply: str, shape: Shape[Any]) -> Brief:
         """The re-ask in the same conversation: what was wrong, the reply (≤ 50,000 characters), the form."""
@@ -98,15 +81,43 @@ class Briefs:
             **known,
         )
 
-    def _render(self, template: str, values: dict[str, Any]) -> tuple[str, bool]:
-        """The text, and whether an edited template gave it."""
-        name = f"{template}.md.j2"
-        if self.overrides and (self.overrides / name).is_file():
+    def _render(self, template: str, values: dict[str, Any]) -> tuple[str, str, str]:
+        """The text, what the ledger calls it, and why an edit was passed over ("" = none was)."""
+        edits = self._edits()
+        known = checked(edits)
+        note = "; ".join(
+            f"{name}: {found}" for name, found in known.faults.items() if name in _parts_of(template, edits)
+        )
+        used = reach(template, known.good) & set(known.good)
+        if used:
             try:
-                return self._edited.get_template(name).render(values).strip(), True
-            except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError) as error:
-                _log.warning("the edited prompt %s cannot be used (%s): the built-in one was taken", template, error)
-        return self._built_in.get_template(name).render(values).strip(), False
+                text = environment(known.good).get_template(f"{template}{SUFFIX}").render(values).strip()
+            except FAILURES as error:
+                note = "; ".join(filter(None, (note, f"{', '.join(sorted(used))}: {error}")))
+            else:
+                return text, "instructions (edited)", _passed_over(note)
+        if note:
+            _log.warning("an edited prompt cannot be used (%s): the built-in one was taken", note)
+        text = environment({}).get_template(f"{template}{SUFFIX}").render(values).strip()
+        return text, "instructions", _passed_over(note)
+
+    def _edits(self) -> Edits:
+        if self.edits is not None:
+            return self.edits
+        return Folder(self.overrides).edits() if self.overrides else {}
+
+
+def _parts_of(template: str, edits: Edits) -> frozenset[str]:
+    """The template, its built-in snippets and those of its edit, as far as that can be parsed."""
+    names = reach(template, {})
+    text = edits.get(template)
+    if text is None or template in checked(edits).faults:
+        return names
+    return names | reach(template, {template: text})
+
+
+def _passed_over(note: str) -> str:
+    return f"the built-in text was given, since the edit cannot be used: {note}" if note else ""
 
 
 def refuse_strangers(template: str, sheet: Sheet, parts: Iterable[PartText]) -> None:
@@ -165,22 +176,7 @@ def _field(value: str) -> str:
     return " ".join(str(value).replace("|", "/").split())
 
 
-def _sha(text: str) -> Sha:
-    return Sha(hashlib.sha256(text.encode()).hexdigest())
-
-
 def _sheet(template: str) -> Sheet:
     if template not in SHEETS:
         raise NotFound(f"there is no prompt template {template!r}", code="TEMPLATE_NOT_FOUND")
     return SHEETS[template]
-
-
-def _environment(*folders: Path) -> SandboxedEnvironment:
-    return SandboxedEnvironment(
-        loader=FileSystemLoader([str(folder) for folder in folders]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,  # an include ends its line, so the blank line behind it stays one
-        autoescape=False,  # the output is a prompt, not a page
-    )

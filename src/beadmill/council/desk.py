@@ -44,7 +44,7 @@ class Table:
         sitting = seats(v.settings)
         sitting = sitting[:1] if solo or council.mode == "solo" else sitting
         return cls(
-            briefs=briefs.within(v.settings.context_tokens),
+            briefs=briefs.within(v.settings.context_tokens, v.prompts),
             seats=sitting,
             tree=tree,
             retries=council.structured_retries,

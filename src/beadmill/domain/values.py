@@ -80,13 +80,15 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One line of a brief's context ledger. ``tokens`` is the estimate ceil(bytes / 4)."""
+    """One line of a brief's context ledger. ``tokens`` is the estimate ceil(bytes / 4); ``note`` says what a person
+    should know of the part."""
 
     name: str
     sha256: Sha
     tokens: int
     version: int = 0
     dropped: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -39,6 +39,7 @@ class Activation:
     work: Work
     comment: str = ""
     renew: Renew | None = None  # the settings that are not frozen, as they are now
+    prompts: Mapping[str, str | None] | None = None
     pending: Phase | None = None
     seen: set[str] = field(default_factory=set)
     entered: set[str] = field(default_factory=set)  # session tokens this activation re-entered (rule 15)

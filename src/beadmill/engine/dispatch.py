@@ -26,7 +26,7 @@ from beadmill.processes.alive import all_of
 from beadmill.processes.contract import Sessions
 from beadmill.processes.room import is_full
 from beadmill.settings import RunSettings
-from beadmill.store import tables
+from beadmill.store import blobs, tables
 from beadmill.store.db import Store
 from beadmill.store.journal import attempts, facts, steps, visits
 from beadmill.store.journal import sessions as journal_sessions
@@ -45,6 +45,7 @@ class Loaded:
     work: Work
     comment: str
     renew: Renew | None
+    prompts: Mapping[str, str | None] | None
 
 
 @dataclass(slots=True)
@@ -192,6 +193,7 @@ class Dispatcher:
             loaded.work,
             loaded.comment,
             loaded.renew,
+            loaded.prompts,
         )
 
     def _load(self, conn: Connection, ref: VisitRef) -> Loaded:
@@ -202,7 +204,9 @@ class Dispatcher:
         visit = conn.execute(sa.select(v.comment, v.settings).where(v.id == str(ref))).one()
         frozen = RunSettings.thawed(row["settings"])
         settings = frozen if visit.settings is None else frozen.renewed(visit.settings)
-        return Loaded(graph, settings, Work(**row["work"]), visit.comment, self._renew(ref, visit.settings))
+        work = Work(**row["work"])
+        renew = self._renew(ref, visit.settings)
+        return Loaded(graph, settings, work, visit.comment or "", renew, _prompts(conn, work))
 
     def _renew(self, ref: VisitRef, begun_with: Json) -> Renew | None:
         """A visit that began before its settings were recorded keeps to what its run froze."""
@@ -260,6 +264,12 @@ class Dispatcher:
         await all_of([self._stop_session(token, "nobody waits for it any more") for token in orphans])
         if orphans:
             await self.store.write(lambda tx: attempts.replace_open(tx, act.visit, orphans))
+
+
+def _prompts(conn: Connection, work: Work) -> Mapping[str, str | None] | None:
+    if work.prompts is None:
+        return None
+    return {name: blobs.get_blob(conn, sha).decode() if sha else None for name, sha in work.prompts.items()}
 
 
 def _internal(error: Exception) -> Blocked:

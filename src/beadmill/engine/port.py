@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -48,6 +48,7 @@ class Work:
     base: str  # base branch name, "" = the remote's default
     forge: str = "local"
     remote: str = "origin"
+    prompts: Mapping[str, str] | None = None  # edited template → sha256 of its blob, "" = unreadable; None = not frozen
 
 
 class Visit(Protocol):
@@ -70,6 +71,12 @@ class Visit(Protocol):
     @property
     def comment(self) -> str:
         """Why the run came back here: the comment of a send back, the note of a rework outcome. Empty otherwise."""
+        ...
+
+    @property
+    def prompts(self) -> Mapping[str, str | None] | None:
+        """The edited prompt templates as they were when the run started, by name; None for one that was unreadable.
+        None in all = a run of an earlier release, which goes by the files."""
         ...
 
     def at(self, key: str) -> Visit:

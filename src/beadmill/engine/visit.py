@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
@@ -56,6 +56,10 @@ class NamedVisit:
     @property
     def comment(self) -> str:
         return self._act.comment
+
+    @property
+    def prompts(self) -> Mapping[str, str | None] | None:
+        return self._act.prompts
 
     def at(self, key: str) -> NamedVisit:
         return NamedVisit(self._act, f"{self.scope}/{key}" if self.scope else key, self._settings)

@@ -80,9 +80,11 @@ class Coder:
             worked += reply.worked
         raise AssertionError
 
+    def _briefs(self, v: Visit) -> Briefs:
+        return self.briefs.within(v.settings.context_tokens, v.prompts)
+
     def _brief(self, v: Visit, subject: str, parts: Sequence[PartText]) -> Brief:
-        briefs = self.briefs.within(v.settings.context_tokens)
-        return briefs.write("coding", parts, ticket=v.work.key, subject=subject, turn="1", shape=BEAD_STATUS)
+        return self._briefs(v).write("coding", parts, ticket=v.work.key, subject=subject, turn="1", shape=BEAD_STATUS)
 
     def _first(self, v: Visit, cwd: str, subject: str, parts: Sequence[PartText]) -> AgentTask:
         left = timedelta(seconds=v.settings.build.iteration_s)
@@ -92,9 +94,9 @@ class Coder:
         if step.template == "repair":
             assert isinstance(last, Replied)
             first = self._brief(v, talk.subject, talk.parts)
-            brief = self.briefs.repair(first, error=step.text, reply=last.text, shape=BEAD_STATUS)
+            brief = self._briefs(v).repair(first, error=step.text, reply=last.text, shape=BEAD_STATUS)
         else:
-            brief = self.briefs.write(
+            brief = self._briefs(v).write(
                 "coding_continue",
                 [],
                 ticket=v.work.key,

@@ -98,7 +98,7 @@ class FinalTest:
     async def _agent(
         self, v: Visit, tree: Tree, n: int, parts: Sequence[PartText]
     ) -> tuple[FinalTestCommands | None, str]:
-        briefs = self.briefs.within(v.settings.context_tokens)
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         try:
             done = await structured(
                 v,
@@ -149,7 +149,7 @@ class FinalTest:
 
     async def _note(self, v: Visit, n: int, why: str) -> str:
         """A fresh session's words behind what Beadmill saw; without them, what Beadmill saw."""
-        briefs = self.briefs.within(v.settings.context_tokens)
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         parts = [ticket_part(v.work), PartText("error_context", why)]
 
         def task() -> AgentTask:

@@ -149,7 +149,7 @@ class Preparer:
             ticket_part(v.work), part("execution_setup_plan", plan), PartText("failure", told(tried.failed)),
             notes_part("execution_setup_notes", notes),
         ]  # fmt: skip
-        briefs = self.briefs.within(v.settings.context_tokens)
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         turn = v.scope.rpartition("-")[2]
         try:
             done = await structured(

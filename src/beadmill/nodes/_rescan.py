@@ -43,7 +43,7 @@ async def scan(v: Visit, cwd: str, briefs: Briefs, *, moved: Moved | None = None
     """One session that reads in ``cwd``. Durable name ``files``."""
     council = v.settings.council
     budget = timedelta(seconds=council.deadline_s)
-    within = briefs.within(v.settings.context_tokens)
+    within = briefs.within(v.settings.context_tokens, v.prompts)
 
     def brief() -> Brief:
         return within.write("scan", [_ticket(v, moved)], ticket=v.work.key, shape=RELEVANT_FILES)

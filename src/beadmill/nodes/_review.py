@@ -28,7 +28,7 @@ class Reviewer:
         if v.settings.build.review == "off":
             return None
         seat = reviewer(v.settings)
-        briefs = self.briefs.within(v.settings.context_tokens)
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         try:
             done = await structured(
                 v,

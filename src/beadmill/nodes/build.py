@@ -203,9 +203,10 @@ class BuildNode:
 
     def _note_task(self, v: Visit, subject: str, session: SessionRef | None, reason: str) -> AgentTask:
         parts = [PartText("error_context", reason)]
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         return AgentTask(
             seat=implementer(v.settings),
-            brief=self.briefs.write("iteration_note", parts, ticket=v.work.key, subject=subject),
+            brief=briefs.write("iteration_note", parts, ticket=v.work.key, subject=subject),
             access=Access.NONE,
             cwd=Path(v.work.workspace),
             budget=NOTE_TIME,

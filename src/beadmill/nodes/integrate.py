@@ -84,7 +84,7 @@ class IntegrateNode:
 
     async def _audit(self, v: Visit, branch: Branch) -> tuple[FileAudit, ...]:
         """Every changed file once. An audit that cannot be had, or excludes everything, includes everything."""
-        briefs = self.briefs.within(v.settings.context_tokens)
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         parts = [
             ticket_part(v.work), _slim(await v.get(FinalTestReport)),
             PartText("files", "\n".join(branch.paths)), diff_part(branch.diff),

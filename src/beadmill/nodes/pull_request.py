@@ -106,7 +106,7 @@ class PullRequestNode:
 
     async def _text(self, v: Visit, parts: Sequence[PartText]) -> PullRequestText | None:
         """A model's words without tools; None when it has none."""
-        briefs = self.briefs.within(v.settings.context_tokens)
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         try:
             done = await structured(
                 v, "text", shape=PULL_REQUEST, task=partial(self._task, v),

@@ -83,7 +83,7 @@ class SetupNode:
         raise AssertionError
 
     async def _draft(self, v: Visit, tree: Tree, turn: int, parts: Sequence[PartText], note: str) -> SetupPlan:
-        briefs = self.briefs.within(v.settings.context_tokens)
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         done = await structured(
             v,
             f"plan-{turn}",

@@ -16,6 +16,7 @@ from beadmill.domain.values import Actor, Permission, VisitRef
 from beadmill.engine.port import Work
 from beadmill.errors import Conflict, Refused
 from beadmill.operations import _rows, views
+from beadmill.operations._prompts import frozen
 from beadmill.operations._rewind import rewind
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
@@ -274,7 +275,8 @@ async def rerun(ports: Ports, run: str, node: str, *, actor: Actor, comment: str
 
     def act(tx: Tx) -> str:
         new = _successor(tx.conn, run)
-        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor, comment=comment)
+        work = {"prompts": frozen(ports, tx)}  # a new run: what was edited since counts
+        reruns.rerun(tx, run, _graph(tx.conn, run), node, new_run=new, actor=actor, comment=comment, work=work)
         return new
 
     new = await _once(ports, key, "runs.rerun", request, actor=actor, act=act)

@@ -17,6 +17,7 @@ from beadmill.engine.port import Work
 from beadmill.errors import Conflict, Invalid, NotFound
 from beadmill.operations import _rows, runs, sops, views
 from beadmill.operations._cascade import Cascade
+from beadmill.operations._prompts import frozen
 from beadmill.operations._seats import check_models, check_seats
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
@@ -247,7 +248,7 @@ async def start(ports: Ports, ticket: str, *, actor: Actor, key: str = "") -> vi
         plan = _plan(ports, tx.conn, ticket)
         if plan.settings.sandbox == wanted.sandbox:  # somebody who changed it in between gets what they set
             plan = replace(plan, settings=plan.settings.overlaid({"sandbox": chosen.name}))
-        _begin(tx, plan, actor)
+        _begin(tx, replace(plan, work=replace(plan.work, prompts=frozen(ports, tx))), actor)
         return plan.run
 
     await ports.store.write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -11,7 +11,7 @@ from beadmill.domain import flow
 from beadmill.domain.flow import Key, Past
 from beadmill.domain.machine import RunState, VisitState
 from beadmill.domain.sop import Graph
-from beadmill.domain.values import Actor, VisitRef
+from beadmill.domain.values import Actor, Json, VisitRef
 from beadmill.errors import Conflict, NotFound
 from beadmill.store import tables
 from beadmill.store.db import Tx
@@ -20,8 +20,18 @@ from beadmill.store.journal import moves, runs, tokens
 r, v, a, b, c = tables.runs, tables.visits, tables.artifacts, tables.bead_attempts, tables.changes
 
 
-def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: Actor, comment: str = "") -> None:
-    """``comment`` says why, to the target. The old run is superseded. Raises NotFound (no such node), Conflict (still live, or its change is merged)."""
+def rerun(
+    tx: Tx,
+    run: str,
+    graph: Graph,
+    target: str,
+    *,
+    new_run: str,
+    actor: Actor,
+    comment: str = "",
+    work: Mapping[str, Json] | None = None,
+) -> None:
+    """``comment`` says why, to the target; ``work`` are facts that the new run has of its own. The old run is superseded. Raises NotFound (no such node), Conflict (still live, or its change is merged)."""
     refuse(tx.conn, run, graph, target)
     row = moves.run_row(tx, run)
     keep = flow.kept(graph, tokens.past(tx.conn, run), target)
@@ -35,7 +45,7 @@ def rerun(tx: Tx, run: str, graph: Graph, target: str, *, new_run: str, actor: A
         body=row["sop_body"],
         graph=graph,
         settings=row["settings"],
-        work=row["work"],
+        work={**row["work"], **(work or {})},
         actor=actor,
         parent=run,
     )
