@@ -14,7 +14,7 @@ from beadmill.artifacts.prd import Prd
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.values import SYSTEM, GateKind, GateRequest, Outcome
 from beadmill.engine.port import NodeSpec, Visit
-from beadmill.operations import artifacts, gates, projects, runs, tickets
+from beadmill.operations import artifacts, gates, projects, runs, tickets, views
 from beadmill.operations.ports import Ports
 
 
@@ -56,7 +56,7 @@ async def go_on(ports: Ports, ticket: str = "API-1") -> str:
     return str((await _newest(ports, run)).document["product"]["problem_statement"])
 
 
-async def _newest(ports: Ports, run: str) -> artifacts.views.ArtifactView:
+async def _newest(ports: Ports, run: str) -> views.ArtifactView:
     rows = (await artifacts.listing(ports, run=run, actor=OWNER)).items
     return await artifacts.show(ports, rows[-1].row, actor=OWNER)
 

@@ -16,6 +16,7 @@ from beadmill.cli import (
     house,
     interviews,
     projects,
+    prompts,
     runs,
     sessions,
     sops,
@@ -45,6 +46,7 @@ for name, part in (
     ("sop", sops.app),
     ("agent", agents.app),
     ("config", config.app),
+    ("prompt", prompts.app),
 ):
     app.add_typer(part, name=name)
 

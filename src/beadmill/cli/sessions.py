@@ -55,6 +55,8 @@ def _one(session: Any) -> None:
     for part in session["ledger"]:
         left_out = "  left out: over the budget" if part["dropped"] else ""
         typer.echo(f"  given  {part['name']}  {part['tokens']} tokens  {part['sha256'][:12]}{left_out}")
+        if part.get("note"):
+            typer.echo(f"         {part['note']}")
     typer.echo(f"Its events: beadmill session log {quote(session['token'])}")
 
 

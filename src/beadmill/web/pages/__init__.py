@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 
-from beadmill.web.pages import agents, artifacts, beads, board, gates, projects, runs, sessions, tickets
+from beadmill.web.pages import agents, artifacts, beads, board, gates, projects, prompts, runs, sessions, tickets
 from beadmill.web.pages.assets import Assets
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def routers(_web: Web) -> Sequence[APIRouter]:
-    return [module.router for module in (board, tickets, gates, artifacts, beads, sessions, runs, agents, projects)]
+    return [
+        module.router for module in (board, tickets, gates, artifacts, beads, sessions, runs, agents, prompts, projects)
+    ]
 
 
 def mount(app: FastAPI) -> None:
