@@ -92,6 +92,43 @@ def _trail(answer: Any) -> None:
         typer.echo("Nobody decided or changed anything yet.")
 
 
+@app.command("context")
+def context(
+    run: Run,
+    parts: Annotated[bool, typer.Option("--parts", help="Every part of every session, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What each step was given, in tokens, and what the provider billed for it."""
+    client = api()
+    answer = client.call("runs.context", run=run_of(client, run))
+    show(answer, as_json=as_json, text=lambda found: _context(found, parts=parts))
+
+
+def _context(found: Any, *, parts: bool) -> None:
+    rows: list[tuple[str, ...]] = []
+    for stage in found["stages"]:
+        rows.append((f"{stage['node']} {stage['n']}", "", "", *_tokens(stage["given"])))
+        for one in stage["sessions"]:
+            rows.append(
+                ("", " ".join(filter(None, (one["template"], one["subject"]))), one["seat"], *_tokens(one["given"]))
+            )
+            rows += [("", f"  {p['name']}", "", *_part(p)) for p in one["parts"] if parts]
+    if rows:
+        rows.append(("in all", "", "", *_tokens(found["given"])))
+    columns = ("STEP", "SESSION", "SEAT", "GIVEN (EST.)", "LEFT OUT", "BILLED INPUT", "OF IT CACHED")
+    table(columns, rows, empty="No session yet.")
+
+
+def _tokens(given: Any) -> tuple[str, ...]:
+    told = ("-" if given[name] is None else f"{given[name]:,}" for name in ("billed", "cached"))
+    return (f"{given['estimated']:,}", f"{given['dropped']:,}" if given["dropped"] else "", *told)
+
+
+def _part(part: Any) -> tuple[str, ...]:
+    count = f"{part['tokens']:,}"
+    return ("", count, "", "") if part["dropped"] else (count, "", "", "")
+
+
 @app.command("watch")
 def watch(
     run: Run,

@@ -57,6 +57,7 @@ ROUTES: dict[str, Route] = {
     "runs.retry": Route("POST", "/runs/{run}/retry"),
     "runs.rerun": Route("POST", "/runs/{run}/rerun"),
     "runs.cancel": Route("POST", "/runs/{run}/cancel"),
+    "runs.context": Route("GET", "/runs/{run}/context"),
     "changes.diff": Route("GET", "/runs/{run}/diff"),
     "trail.listing": Route("GET", "/trail"),
     "artifacts.listing": Route("GET", "/artifacts"),

@@ -15,7 +15,7 @@ from beadmill.domain.sop import Graph
 from beadmill.domain.values import Actor, Permission, VisitRef
 from beadmill.engine.port import Work
 from beadmill.errors import Conflict, Refused
-from beadmill.operations import _rows, views
+from beadmill.operations import _context, _rows, views
 from beadmill.operations._prompts import frozen
 from beadmill.operations._rewind import rewind
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
@@ -158,6 +158,12 @@ def _change(conn: Connection, run: str) -> views.ChangeView | None:
         state=row.state,
         merge_sha=row.merge_sha,
     )
+
+
+async def context(ports: Ports, run: str, *, actor: Actor) -> views.ContextView:
+    """What each session was given, part by part, and what the provider billed for it. Raises NotFound."""
+    require(actor, Permission.READ)
+    return await ports.store.read(lambda conn: _context.context(conn, run))
 
 
 # --- acts ---------------------------------------------------------------------------------------------------------

@@ -50,6 +50,11 @@ async def show(*, ports: InPorts, actor: Who, run: str) -> views.RunView:
     return await runs.show(ports, run, actor=actor)
 
 
+@route(router, "runs.context")
+async def context(*, ports: InPorts, actor: Who, run: str) -> views.ContextView:
+    return await runs.context(ports, run, actor=actor)
+
+
 @route(router, "runs.pause")
 async def pause(*, ports: InPorts, actor: Who, key: Key, run: str, body: Pause | None = None) -> views.RunView:
     return await runs.pause(ports, run, now=bool(body and body.now), actor=actor, key=key)

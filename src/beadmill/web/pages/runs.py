@@ -17,6 +17,13 @@ async def listing(on: On, project: str = "", cursor: str = "") -> Response:
     return await on.page("runs.html", runs=page, project=project)
 
 
+@router.get("/runs/{run}/context")
+async def context(on: On, run: str) -> Response:
+    """What every session was given, part by part, with sums per visit."""
+    found = await runs.context(on.ports, run, actor=on.actor)
+    return await on.page("context.html", context=found, topics=f"run:{run}")
+
+
 @router.get("/sops")
 async def library(on: On) -> Response:
     return await on.page("sops.html", sops=await sops.listing(on.ports, actor=on.actor))
