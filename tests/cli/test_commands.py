@@ -112,3 +112,20 @@ def test_there_is_no_interview_to_answer_before_it_asks(attached: Cli) -> None:
     key = started(attached)
     said = attached("interview", "answer", key, "Q01=yes")
     assert (said.code, said.err.splitlines()[0]) == (4, f"error: no question of {key} waits")
+
+
+def test_a_prompt_is_edited_previewed_and_taken_back(attached: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "scan.txt"
+    file.write_text("Look.\n{{ nobody }}")
+    refused = attached("prompt", "edit", "scan", "--file", str(file))
+    file.write_text("Look around.\n")
+    assert (refused.code, "line 2: 'nobody' is undefined" in refused.err) == (2, True)
+    assert "Look around.\n" in attached("prompt", "preview", "scan", "--file", str(file)).out
+    saved = attached("prompt", "edit", "scan", "--file", str(file))
+    assert saved.out.startswith("scan is saved; runs that start from now on use it.\n! It no longer includes _fresh")
+    assert attached("prompt", "show", "scan").out == "Look around.\n"
+    assert "is as built in. Your edit is kept: " in attached("prompt", "revert", "scan").out
+
+
+def test_the_context_of_a_run_without_agents_says_so(attached: Cli) -> None:
+    assert attached("run", "context", started(attached)).out == "No session yet.\n"

@@ -107,15 +107,13 @@ def context(
 def _context(found: Any, *, parts: bool) -> None:
     rows: list[tuple[str, ...]] = []
     for stage in found["stages"]:
-        rows.append((f"{stage['node']} {stage['n']}", "", "", *_tokens(stage["given"])))
+        rows.append((f"{stage['node']} {stage['n']}", "", *_tokens(stage["given"])))
         for one in stage["sessions"]:
-            rows.append(
-                ("", " ".join(filter(None, (one["template"], one["subject"]))), one["seat"], *_tokens(one["given"]))
-            )
-            rows += [("", f"  {p['name']}", "", *_part(p)) for p in one["parts"] if parts]
+            rows.append((f"  {one['template']} {one['subject']}".rstrip(), one["seat"], *_tokens(one["given"])))
+            rows += [(f"    {part['name']}", "", *_part(part)) for part in one["parts"] if parts]
     if rows:
-        rows.append(("in all", "", "", *_tokens(found["given"])))
-    columns = ("STEP", "SESSION", "SEAT", "GIVEN (EST.)", "LEFT OUT", "BILLED INPUT", "OF IT CACHED")
+        rows.append(("in all", "", *_tokens(found["given"])))
+    columns = ("STEP", "SEAT", "GIVEN (ESTIMATE)", "LEFT OUT", "BILLED INPUT", "OF IT CACHED")
     table(columns, rows, empty="No session yet.")
 
 

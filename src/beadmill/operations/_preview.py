@@ -51,13 +51,13 @@ def template_of(name: str, edits: Mapping[str, str]) -> str:
 
 def laid(where: Folder, name: str, text: str | None) -> Mapping[str, str]:
     """The usable edits with ``text`` among them. Raises NotFound, Unprocessable."""
-    built_in(name)
     edits = dict(where.edits())
     if text is not None:
         edits[name] = text
+    if edits.get(name) == built_in(name):
+        del edits[name]
     checked = check.checked(edits)
-    if text is not None or name in edits:
-        refuse(name, checked.faults.get(name))
+    refuse(name, checked.faults.get(name))
     return checked.good
 
 
