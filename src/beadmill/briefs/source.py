@@ -50,8 +50,14 @@ class _Laid(BaseLoader):
 
 
 def environment(edits: Mapping[str, str]) -> SandboxedEnvironment:
+    """One per set of edits: it keeps its templates compiled."""
+    return _environment(tuple(sorted(edits.items())))
+
+
+@lru_cache(maxsize=32)
+def _environment(edits: tuple[tuple[str, str], ...]) -> SandboxedEnvironment:
     return SandboxedEnvironment(
-        loader=_Laid(edits),
+        loader=_Laid(dict(edits)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
