@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.council import Change, Coverage, CoveragePass, CoverageReply, Decided
+from beadmill.artifacts.lean import lean_yaml
 from beadmill.artifacts.reading.shapes import COVERAGE
-from beadmill.artifacts.yaml import to_yaml
 from beadmill.briefs import PartText
 from beadmill.council.desk import Desk, Table
 from beadmill.council.domains import Domain
@@ -80,7 +80,7 @@ class Cover(Generic[D]):
             COVERAGE,
             lambda: (
                 *self.against(),
-                PartText(self.domain.name, to_yaml(candidate.document)),
+                PartText(self.domain.name, lean_yaml(candidate.document)),
                 _decisions(candidate.coverage.decisions),
             ),
             values={
@@ -124,7 +124,7 @@ class Cover(Generic[D]):
         self, candidate: Candidate[D], gaps: Sequence[str], decisions: Sequence[Decided]
     ) -> tuple[PartText, ...]:
         return (
-            PartText(self.domain.name, to_yaml(candidate.document)),
+            PartText(self.domain.name, lean_yaml(candidate.document)),
             PartText("coverage_gaps", "\n".join(f"- {gap}" for gap in gaps)),
             _decisions((*candidate.coverage.decisions, *decisions)),
             PartText("extra_fixes", _history(candidate.coverage)),

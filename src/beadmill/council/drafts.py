@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.council import Intervention
-from beadmill.artifacts.yaml import to_yaml
+from beadmill.artifacts.lean import lean_yaml
 from beadmill.briefs import PartText
 
 D = TypeVar("D", bound=Document)
@@ -54,7 +54,7 @@ def shown(drafts: Sequence[Draft[D]], remark: Callable[[int], str] = lambda _num
 
 
 def fenced(document: Document) -> str:
-    text = to_yaml(document).rstrip("\n")
+    text = lean_yaml(document).rstrip("\n")
     fence = "~~~~" if "~~~" in text else "~~~"
     return f"{fence}yaml\n{text}\n{fence}"
 

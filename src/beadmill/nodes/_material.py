@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.beads import Bead
+from beadmill.artifacts.lean import lean
 from beadmill.artifacts.setup import SetupProfile
 from beadmill.briefs import PartText
 from beadmill.engine.port import Work
@@ -27,11 +28,11 @@ def part(name: str, document: Document) -> PartText:
 
 
 def pretty(document: Document) -> str:
-    return json.dumps(document.model_dump(mode="json"), indent=1, ensure_ascii=False)
+    return json.dumps(lean(document), indent=1, ensure_ascii=False)
 
 
 def bead_part(bead: Bead) -> PartText:
-    meaning = bead.model_dump(mode="json", exclude={"created_at", "labels", "skipped", "qa_origin"})
+    meaning = lean(bead, exclude=frozenset({"created_at", "labels", "skipped", "qa_origin"}))
     return PartText("bead_data", json.dumps(meaning, indent=1, ensure_ascii=False))
 
 

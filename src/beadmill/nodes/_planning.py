@@ -10,9 +10,9 @@ from typing import Literal
 
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.interview import Interview
+from beadmill.artifacts.lean import lean_yaml
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import ScanReport
-from beadmill.artifacts.yaml import to_yaml
 from beadmill.briefs import Briefs, PartText
 from beadmill.council import Table
 from beadmill.engine.port import Visit, Work
@@ -65,7 +65,7 @@ def ticket_part(work: Work, *, asked: str = "") -> PartText:
 
 
 def part(name: str, document: Document) -> PartText:
-    return PartText(name, to_yaml(document))
+    return PartText(name, lean_yaml(document))
 
 
 def without_reasons(interview: Interview) -> Interview:
