@@ -163,6 +163,13 @@ def test_a_file_that_is_no_text_is_an_unreadable_edit(tmp_path: Path) -> None:
     assert "cannot be read as UTF-8" in Briefs(tmp_path).write("scan", [TICKET]).ledger[0].note
 
 
+def test_a_file_that_is_no_text_is_kept_aside_when_it_is_saved_over(tmp_path: Path) -> None:
+    (tmp_path / "scan.md.j2").write_bytes(b"\xff")
+    Folder(tmp_path).save("scan", "Look.")
+    (kept,) = (tmp_path / "reverted").iterdir()
+    assert (kept.read_bytes(), Folder(tmp_path).edits()) == (b"\xff", {"scan": "Look."})
+
+
 def test_an_unknown_name_is_not_found() -> None:
     with pytest.raises(NotFound):
         built_in("poem")

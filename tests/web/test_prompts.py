@@ -74,6 +74,15 @@ async def test_a_text_that_cannot_be_used_is_refused_with_its_line(cli: httpx2.A
     assert (await shown(cli))["modified"] is False
 
 
+async def test_a_snippet_that_would_break_an_edited_prompt_is_refused(cli: httpx2.AsyncClient) -> None:
+    await saved(cli, built_in("scan") + '{% include "_talk.md.j2" %}')
+    answer = await saved(cli, "Batch {{ batch }}, in the form given at the end.", "_talk")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (
+        422,
+        "the prompt _talk cannot be used: the edited prompt scan would break: line 16: 'batch' is undefined",
+    )
+
+
 async def test_what_an_edit_no_longer_does_is_saved_and_warned_of(cli: httpx2.AsyncClient) -> None:
     answer = (await saved(cli, '{% include "_same.md.j2" %}', "repair")).json()
     assert answer["warnings"] == ["It no longer shows {{ error }}.", "It no longer shows {{ reply_cut }}."]

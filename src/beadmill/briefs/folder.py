@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,14 +45,17 @@ class Folder:
         return tuple(sorted(name for name in found if name not in known))
 
     def save(self, name: str, text: str) -> None:
-        """The edit, then the built-in text of this release that it was compared with. Raises OSError."""
+        """The edit, then the built-in text of this release that it was compared with. What is no text and would be
+        written over is kept aside. Raises OSError."""
+        if self.edited(name) and self.read(name) is None:
+            self.revert(name)
         _write(self._file(name), text)
         _write(self.path / "base" / self._file(name).name, built_in(name))
 
     def revert(self, name: str) -> Path:
         """Takes the edit away and keeps it under the returned path. Raises OSError."""
         text = self.read(name)
-        mark = sha_of(text)[:12] if text is not None else "unreadable"
+        mark = sha_of(text)[:12] if text is not None else f"unreadable-{time.time_ns()}"
         kept = self.path / "reverted" / f"{name}.{mark}{SUFFIX}"
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._file(name).replace(kept)

@@ -174,8 +174,12 @@ def _current(where: Folder, name: str, etag: str | None) -> None:
 
 
 def _usable(where: Folder, name: str, text: str) -> None:
-    others = {other: kept for other, kept in where.edits().items() if other != name}
-    refuse(name, check.fault(name, text, check.checked(others).good))
+    """Raises Unprocessable also when another edit could not be used beside it."""
+    edits = where.edits()
+    before, after = check.checked(edits).faults, check.checked({**edits, name: text}).faults
+    refuse(name, after.get(name))
+    for other in after.keys() - before.keys():
+        refuse(name, check.Fault(0, f"the edited prompt {other} would break: {after[other]}"))
 
 
 def _reverted(tx: Tx, where: Folder, name: str, actor: Actor) -> str:
