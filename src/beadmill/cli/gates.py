@@ -50,7 +50,7 @@ def _one(gate: Any) -> None:
             ("node", gate["node"]),
             ("state", gate["state"]),
             ("choices", ", ".join(gate["choices"])),
-            ("lapses", f"{gate['lapse_at']} → {gate['lapse']}" if gate["lapse_at"] else ""),
+            ("lapses", _lapses(gate)),
             ("answer", f"{decision['choice']} by {decision['actor']} at {decision['at'][:19]}" if decision else ""),
             ("why" if decision.get("made_by") == "policy" else "note", decision.get("note")),
         ]
@@ -70,6 +70,12 @@ def _one(gate: Any) -> None:
         if _undecided(gate):
             typer.echo(f"Decide: beadmill gate decide {gate['id']}")
         typer.echo(f"Answer: {gate['answer_with']}")
+
+
+def _lapses(gate: Any) -> str:
+    if gate["lapse"] is None or gate["state"] != "open":
+        return ""
+    return f"{gate['lapse_at']} → {gate['lapse']}" if gate["lapse_at"] else "the clock is stopped: it waits for you"
 
 
 def _undecided(gate: Any) -> list[Any]:
@@ -207,6 +213,14 @@ def _payload(given: str) -> Any:
         return json.loads(text_of(given))
     except ValueError as error:
         raise typer.BadParameter(f"the payload is not JSON: {error}") from error
+
+
+@app.command("hold")
+def hold(gate: Gate, as_json: AsJson = False) -> None:
+    """Stop the countdown of an agent's question for good: it waits until you answer."""
+    client = api()
+    answer = client.call("gates.hold", gate=gate_of(client, gate)["id"])
+    show(answer, as_json=as_json, text=_one)
 
 
 @app.command("send-back")

@@ -54,7 +54,7 @@ class Actor:
     """Who did something. ``door`` is where it came in: web, cli, api, mcp, engine. ``scopes`` None = everything (the
     local owner, the system); a token carries the permissions it was given."""
 
-    kind: Literal["user", "system", "agent"]
+    kind: Literal["user", "system", "agent", "timeout"]
     name: str
     door: str = ""
     scopes: tuple[str, ...] | None = None
@@ -64,6 +64,7 @@ class Actor:
 
 
 SYSTEM = Actor("system", "beadmill", "engine")
+TIMEOUT = Actor("timeout", "countdown", "engine")  # nobody decided in time
 
 
 @dataclass(frozen=True, slots=True)

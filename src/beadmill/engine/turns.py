@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from beadmill.domain.ended import Asked, Ended, Failed, Lapsed, Limited, Lost, Ran, Replied, SessionRef, Stopped, Why
-from beadmill.domain.values import Access, Brief, Event, GateKind, GateRequest
+from beadmill.domain.values import TIMEOUT, Access, Brief, Event, GateKind, GateRequest
 from beadmill.engine.activation import Activation, prefixes
 from beadmill.engine.asking import ask, sleep
 from beadmill.engine.attending import attend
@@ -23,6 +23,9 @@ MOST_ASKED = 20  # questions of one call, each of which a person or the countdow
 MOST_LIMITS = 50  # pauses of one call
 LONGEST = timedelta(days=7)  # of one pause
 LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of time
+NO_QUESTIONS = "You cannot ask here: decide yourself and say what you assumed."
+NOBODY = "Nobody answered in time: decide yourself and say what you assumed."
+YOURSELF = "The answer is: decide yourself, and say what you assumed."
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
 
 
@@ -54,7 +57,9 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
             asked += 1
             if asked > MOST_ASKED:
                 return _gave_up(end, Why.INTERNAL, f"The agent asked {asked} questions in one turn")
-            resume, brief = end.session, _words(await _question(act, f"{name}/question-{turn}", end))
+            may = make().questions
+            said = await _question(act, f"{name}/question-{turn}", end) if may else NO_QUESTIONS
+            resume, brief = end.session, _words(said)
         elif isinstance(end, Limited):
             limited += 1
             if limited > MOST_LIMITS:
@@ -102,7 +107,7 @@ def _task(
     def make() -> AgentTask:
         task = factory()
         if task.access is Access.NONE:
-            task = replace(task, cwd=Path(act.work.workspace) / "empty")
+            task = replace(task, cwd=Path(act.work.workspace) / "empty", questions=False)
         if worked:
             task = replace(task, budget=max(task.budget - worked, LEAST))
         if resume is not None:
@@ -149,7 +154,7 @@ async def _question(act: Activation, name: str, end: Asked) -> str:
     said = str((answer.payload or {}).get("answer", "") or answer.note)
     if answer.choice == "answer" and said.strip():
         return said
-    return "Nobody answered in time: decide yourself and say what you assumed."
+    return NOBODY if answer.by == TIMEOUT else YOURSELF
 
 
 def _words(text: str) -> Brief:

@@ -16,11 +16,13 @@ from beadmill.domain.machine import RunState
 from beadmill.domain.values import Json, Usage
 from beadmill.engine.prices import Prices
 from beadmill.errors import Unavailable
+from beadmill.processes.alive import all_of
 from beadmill.processes.contract import Session, Sessions
+from beadmill.processes.spec import Hold, Release
 from beadmill.processes.wire import encode_end
 from beadmill.store import tables
 from beadmill.store.db import Store
-from beadmill.store.journal import moves, sessions
+from beadmill.store.journal import countdown, moves, sessions
 
 log = logging.getLogger(__name__)
 QUICK, SLOW = 0.05, 1.0  # seconds between looks at folders: while sessions run, and while none does
@@ -38,14 +40,16 @@ class Watcher:
     halt: Callable[[str, str], Awaitable[None]]
     prices: Prices = field(default_factory=Prices)
     _busy: bool = False
+    _held: dict[str, bool] = field(default_factory=dict)  # whose clock was told to stand still
     _stuck: dict[str, Json] = field(default_factory=dict)  # what was told of by session
     _not_before: dict[str, float] = field(default_factory=dict)  # of what failed, on the monotonic clock
 
     async def serve(self) -> None:
-        """Two loops: a stop that takes its time holds up nobody's booking."""
+        """Loops apart: a stop or an order that takes its time holds up nobody's booking."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._books())
             group.create_task(self._releases())
+            group.create_task(self._clocks())
 
     async def _books(self) -> None:
         async for _ in self.store.events.subscribe(every=lambda: QUICK if self._busy else SLOW):
@@ -56,6 +60,23 @@ class Watcher:
             await self._wake_frozen()
             await self._release_stopped()
             await self._retire_servers()
+
+    async def _clocks(self) -> None:
+        """Working time stands still while a question of the visit is open. What a session was told before this daemon
+        started is not known: the first look tells all of them."""
+        known = await self.store.read(lambda conn: countdown.clocks(conn, host=self.host))
+        self._held = {token: not held for token, held in known.items()}
+        async for _ in self.store.events.subscribe(every=lambda: SLOW):
+            wanted = await self.store.read(lambda conn: countdown.clocks(conn, host=self.host))
+            self._held = {token: self._held.get(token, False) for token in wanted}
+            news = [(token, held) for token, held in wanted.items() if self._held[token] != held]
+            await all_of([self._apart(f"clock of {token}", self._tell_clock(token, held)) for token, held in news])
+
+    async def _tell_clock(self, token: str, held: bool) -> None:
+        session = self.sessions.find(token)
+        if session is not None:  # what is not started yet is told at a later look
+            await session.order(Hold() if held else Release())
+            self._held[token] = held
 
     async def _retire_servers(self) -> None:
         """Servers of runs that are over. One that nobody uses ends by itself; this one will not be used again."""

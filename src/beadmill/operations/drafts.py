@@ -14,6 +14,7 @@ from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
+from beadmill.store.journal import countdown
 
 d = t.drafts.c
 
@@ -25,7 +26,10 @@ async def show(ports: Ports, target: str, *, actor: Actor) -> views.DraftView:
 
 
 async def save(ports: Ports, target: str, body: Json, *, revision: int, actor: Actor) -> views.DraftView:
-    """Saves over ``revision``; the new one is one higher. Raises Stale when another window saved in between."""
+    """Saves over ``revision``; the new one is one higher. Whoever writes at a question stops its countdown.
+
+    Raises Stale when another window saved in between.
+    """
     require(actor, Permission.DECIDE)
     return await ports.store.write(lambda tx: _save(tx, target, body, revision, actor))
 
@@ -46,6 +50,7 @@ def _save(tx: Tx, target: str, body: Json, revision: int, actor: Actor) -> views
         tx.run(sa.insert(t.drafts).values(target=target, user=actor.name, **values))
     else:
         tx.run(sa.update(t.drafts).where(d.target == target, d.user == actor.name).values(**values))
+    countdown.stop(tx, target, actor=actor)
     return _view(tx.conn, target, actor)
 
 

@@ -190,3 +190,15 @@ async def send_back(
     row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
     require(actor, Permission(row.may))
     return await runs.send_back(ports, row.run_id, target, actor=actor, comment=comment, gate=gate, etag=etag, key=key)
+
+
+async def hold(ports: Ports, gate: str, *, actor: Actor) -> views.GateView:
+    """A person is about to answer: no question of the gate's visit lapses any more. Idempotent; it needs no ETag, since
+    it decides nothing.
+
+    Raises NotFound; Conflict when it is decided already.
+    """
+    row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
+    require(actor, Permission(row.may))
+    await ports.store.write(lambda tx: journal.hold(tx, gate, actor=actor))
+    return await show(ports, gate, actor=actor)

@@ -46,6 +46,7 @@ ROUTES: dict[str, Route] = {
     "interviews.skip_all": Route("POST", "/tickets/{key}/interview/skip-all"),
     "gates.listing": Route("GET", "/gates"),
     "gates.answer": Route("POST", "/gates/{gate:path}/answer"),
+    "gates.hold": Route("POST", "/gates/{gate:path}/hold"),
     "gates.send_back": Route("POST", "/gates/{gate:path}/send-back"),
     "gates.show": Route("GET", "/gates/{gate:path}"),
     "drafts.show": Route("GET", "/drafts/{target:path}"),

@@ -11,11 +11,22 @@ import sqlalchemy as sa
 from beadmill import redact
 from beadmill.domain.form import violations
 from beadmill.domain.gate import etag as etag_of
-from beadmill.domain.values import SYSTEM, Actor, ArtifactRef, Event, GateAnswer, GateKind, GateRequest, Json, Sha
+from beadmill.domain.values import (
+    SYSTEM,
+    TIMEOUT,
+    Actor,
+    ArtifactRef,
+    Event,
+    GateAnswer,
+    GateKind,
+    GateRequest,
+    Json,
+    Sha,
+)
 from beadmill.errors import Invalid, Missing, NotFound
 from beadmill.store import tables
-from beadmill.store.db import Tx, stamp
-from beadmill.store.journal import budgets, moves, refusals
+from beadmill.store.db import Tx
+from beadmill.store.journal import budgets, countdown, moves, refusals
 
 g, d, v = tables.gates, tables.decisions, tables.visits
 WITH_GAPS = "approve_with_gaps"
@@ -55,7 +66,6 @@ def _within_budget(tx: Tx, run: str, request: GateRequest) -> GateRequest:
 
 def insert(tx: Tx, gate: str, visit: str, run: str, request: GateRequest) -> None:
     """The row alone, open."""
-    lapse_at = stamp(tx.moment + request.within) if request.within is not None and request.lapse else None
     tx.run(
         sa.insert(g).values(
             id=gate,
@@ -69,7 +79,7 @@ def insert(tx: Tx, gate: str, visit: str, run: str, request: GateRequest) -> Non
             detail=request.detail,
             may=request.may,
             lapse=request.lapse,
-            lapse_at=lapse_at,
+            lapse_at=countdown.deadline(tx, visit, request),
             state="open",
             etag=etag_of(gate, request.shows),
             created=tx.now,
@@ -159,6 +169,8 @@ def decide(tx: Tx, gate: str, *, choice: str, payload: Json, note: str, key: str
             at=tx.now,
         )
     )
+    if actor != TIMEOUT:
+        countdown.stop(tx, gate, actor=actor)
     tx.run(sa.update(g).where(g.c.id == gate).values(state="answered"))
     tx.emit(
         Event("gate.answered", {"gate": gate, "kind": row["kind"], "choice": choice}),
@@ -216,13 +228,23 @@ def lapse_due(tx: Tx) -> int:
     due = tx.run(sa.select(g.c.id, g.c.lapse).where(g.c.state == "open", g.c.lapse_at <= tx.now)).all()
     for row in due:
         key = f"{LAPSE}{row.id}"
-        decide(tx, row.id, choice=row.lapse, payload=None, note="the countdown ended", key=key, actor=SYSTEM)
+        decide(tx, row.id, choice=row.lapse, payload=None, note="the countdown ended", key=key, actor=TIMEOUT)
     return len(due)
 
 
-def stop_countdown(tx: Tx, gate: str) -> None:
-    """A person started to deal with it: it waits for good."""
-    tx.run(sa.update(g).where(g.c.id == gate, g.c.state == "open").values(lapse_at=None))
+def hold(tx: Tx, gate: str, *, actor: Actor) -> None:
+    """A person deals with it: what counts down there stands still for good. The second time changes nothing.
+
+    Raises NotFound; Conflict when the countdown, or somebody, was first.
+    """
+    if _row(tx, gate)["state"] != "open":
+        raise Conflict(
+            "This was decided before the clock could be stopped",
+            code="GATE_CLOSED",
+            kept="what was decided",
+            next="look at the gate: it says who decided, and what",
+        )
+    countdown.stop(tx, gate, actor=actor)
 
 
 def decision(conn: sa.Connection, gate: str) -> GateAnswer | None:

@@ -55,6 +55,11 @@ async def send_back(*, ports: InPorts, actor: Who, key: Key, etag: IfMatch, gate
     return await gates.send_back(ports, gate, body.target, comment=body.comment, etag=etag, actor=actor, key=key)
 
 
+@route(router, "gates.hold")
+async def hold(*, ports: InPorts, actor: Who, gate: str) -> views.GateView:
+    return await gates.hold(ports, gate, actor=actor)
+
+
 @route(router, "gates.show")
 async def show(*, ports: InPorts, actor: Who, gate: str, response: Response) -> views.GateView:
     view = await gates.show(ports, gate, actor=actor)

@@ -113,7 +113,7 @@ def part(text: object) -> str:
 def who(actor: str) -> str:
     """``user:owner`` as people say it."""
     kind, _, name = actor.partition(":")
-    return name if kind in ("user", "seat") else ("Beadmill" if kind == "system" else actor)
+    return name if kind in ("user", "seat") else {"system": "Beadmill", "timeout": "nobody in time"}.get(kind, actor)
 
 
 def command(spec: Any) -> str:

@@ -115,7 +115,21 @@ document.addEventListener("input", (e) => {
   if (e.target.closest(".slot")) touched.add(document.getElementById("live"));
   const form = e.target.closest("form[data-draft]");
   if (form) later(form);
+  if (form?.dataset.hold) hold(form);
 });
+
+// --- the countdown of an agent's question stops with the first thing that is typed or chosen ------------------------
+async function hold(form) {
+  const gate = form.dataset.hold, place = form.parentElement.querySelector(".countdown");
+  delete form.dataset.hold;
+  try {
+    const answer = await fetch(`/api/v1/gates/${gate.split("/").map(encodeURIComponent).join("/")}/hold`, {
+      method: "POST", headers: { Accept: "application/json" },
+    });
+    if (answer.ok && place) place.textContent = place.dataset.stopped;
+    if (!answer.ok && answer.status !== 409) form.dataset.hold = gate;
+  } catch { form.dataset.hold = gate; }
+}
 
 // --- drafts: saved while they are written, compare-and-set by revision ----------------------------------------------
 const BARE = new Set(["etag", "key", "back", "choice"]);
