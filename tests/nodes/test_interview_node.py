@@ -95,6 +95,7 @@ async def test_skipping_everything_goes_straight_to_the_approval() -> None:
     answers = {q.id: (q.answer.skipped, q.answer.answered_by, q.answer.skip_reason) for q in done.questions}
     assert answers == {"Q01": (False, "user", None), "Q02": (True, "user_skip", "no time")}
     assert (rows.last(Coverage).ended, rows.briefs("interview_coverage")) == ("skipped", [])
+    assert [(one.status, one.synthetic) for one in rows.last(Coverage).passes] == [("clean", True)]
 
 
 async def test_an_edit_of_an_earlier_answer_counts_and_the_interviewer_is_told() -> None:
@@ -118,7 +119,8 @@ async def test_a_lost_conversation_is_taken_up_from_the_session_document() -> No
     await drive(NODE, CFG, rows)
     anew = next(task for name, task in rows.tasks.items() if "turn-2-anew" in name)
     assert anew.resume is None
-    assert "<session>\nQ01: Who exports lists?\n  chosen: Staff only\n</session>" in anew.brief.text
+    said = "Answered:\nQ01: Who exports lists?\n  chosen: Staff only\n\nSkipped by the person:\nnone\n\nNot asked yet:\nQ02"
+    assert f"<session>\n{said} (Structure): Which columns?\n</session>" in anew.brief.text
     assert [q.id for q in rows.last(Interview).questions] == ["Q01", "Q02", "FU1", "QFF1"]
 
 
@@ -187,3 +189,82 @@ async def test_an_sop_lowers_the_limit_of_questions_and_says_the_policy() -> Non
 
     assert (rows.last(InterviewSession).max_questions, outcome.edge) == (2, "approved")
     assert rows.gates["approve-1"].auto == "approve"
+
+
+async def test_an_edit_alone_puts_the_same_batch_again_and_asks_no_model() -> None:
+    change = decide("edit", {"edits": {"Q01": {"selected_option_ids": ["customers"]}}})
+    rows = journal(STAFF, change, COLUMNS, NOTHING, APPROVE)
+    await drive(NODE, CFG, rows)
+    assert list(rows.gates) == ["batch-1", "batch-2", "batch-2-edited-1", "batch-3", "approve-1"]
+    assert (rows.gates["batch-1"].choices, rows.gates["batch-2"].choices[2:]) == (("answer", "skip_all"), ("edit",))
+    assert len(rows.briefs("interview_turn")) == 3
+    assert "they changed earlier answers too" in rows.briefs("interview_turn")[2]
+    assert rows.last(Interview).questions[0].answer.selected_option_ids == ("customers",)
+
+
+async def test_skipping_the_rest_of_the_follow_ups_ends_the_checks_too() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING, decide("skip_all"), APPROVE, interview_coverage=[ASK_MORE, CLEAN])
+    await drive(NODE, CFG, rows)
+    passes = rows.last(Coverage).passes
+    assert [(one.number, one.status, one.synthetic) for one in passes] == [(1, "gaps", False), (2, "clean", True)]
+    assert rows.gates["approve-1"].detail["gaps"] == []
+
+
+async def test_the_free_form_question_is_the_last_of_the_live_session() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING, APPROVE)
+    await drive(NODE, CFG, rows)
+    finals = [(name, gate.detail["is_final_free_form"]) for name, gate in rows.gates.items() if "batch" in name]
+    assert finals == [("batch-1", False), ("batch-2", False), ("batch-3", True)]
+
+
+async def test_the_session_keeps_when_each_batch_was_sent_and_when_a_question_was_skipped() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING, APPROVE)
+    await drive(NODE, CFG, rows)
+    session, at = rows.last(InterviewSession), "2026-01-02T12:00:00+00:00"
+    assert [(b.number, b.submitted_at) for b in session.batches] == [(1, at), (2, at), (3, at)]
+    kept = {name: (a.batch, a.skipped_at) for name, a in session.answers.items()}
+    assert kept == {"Q01": (1, ""), "Q02": (2, ""), "FU1": (2, at), "QFF1": (3, "")}
+    assert session.completed_at == at
+
+
+SUMMED_UP = (
+    CLEAN
+    + """
+summary:
+  goals:
+    - {text: Staff export lists., answers: [Q01]}
+    - {text: Everybody is happy., answers: []}
+  constraints:
+    - {text: All columns., answers: [Q02, FU1]}
+  non_goals: []
+"""
+)
+
+
+async def test_the_summary_says_what_answers_bear_out_and_nothing_else() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING, APPROVE, interview_coverage=SUMMED_UP)
+    await drive(NODE, CFG, rows)
+    summary = rows.last(Interview).summary
+    assert (summary.goals, summary.constraints, summary.non_goals) == (("Staff export lists.",), (), ())
+    assert summary.final_free_form_answer == "No"
+
+
+async def test_without_a_summary_of_the_audit_its_lists_stay_empty() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING, APPROVE)
+    await drive(NODE, CFG, rows)
+    summary = rows.last(Interview).summary
+    assert (summary.goals, summary.constraints, summary.non_goals) == ((), (), ())
+
+
+async def test_the_winner_interviews() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING, APPROVE, interview_vote=votes("interview", best="Who exports"))
+    await drive(NODE, CFG, rows)
+    assert {str(t.seat) for t in rows.tasks.values() if t.brief.template == "interview_turn"} == {
+        rows.last(Interview).generated_by.winner_model
+    }
+
+
+async def test_no_step_of_the_interview_may_ask_by_the_agents_own_channel() -> None:
+    rows = journal(STAFF, COLUMNS, NOTHING, APPROVE)
+    await drive(NODE, CFG, rows)
+    assert {task.questions for task in rows.tasks.values()} == {False}

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from beadmill.artifacts.interview import Asked, InterviewSession, Option, Question, Turn
+from beadmill.artifacts.interview import Asked, InterviewSession, InterviewSummary, Option, Question, Turn
 from beadmill.nodes._session import (
     answer_text,
     asked_by,
     follow_ups_left,
     interview_of,
+    so_far,
     with_all_skipped,
     with_answers,
+    with_edits,
     with_turn,
 )
 
@@ -119,3 +121,47 @@ def test_a_model_reads_labels_and_never_why_a_question_was_skipped() -> None:
     session = with_answers(session, {"answers": said}, at=AT)
     lines = [answer_text(q, session.answers[q.id]) for q in session.questions]
     assert lines == ["Q01: Who?\n  chosen: Ann\n  note: she knows", "Q02: Q02?\n  skipped"]
+
+
+def test_an_edit_throws_away_what_was_summed_up_from_the_old_answers() -> None:
+    session = with_answers(with_turn(start(), Turn(questions=(CHOICE,))), {"answers": {"Q01": "x"}}, at=AT)
+    summed = session.model_copy(update={"summary": InterviewSummary(goals=("Ann only",))})
+    session = with_turn(summed, Turn(questions=(text("Q02"),)))
+    same = with_edits(session, {"edits": {"Q02": {"free_text": "not yet answered"}}}, at=AT)
+    changed = with_edits(session, {"edits": {"Q01": {"free_text": "Eve"}}}, at=AT)
+    assert (same, changed.summary, changed.answers["Q01"].free_text) == (session, InterviewSummary(), "Eve")
+
+
+def test_words_that_are_those_of_an_option_stay_a_note() -> None:
+    said = {"answers": {"Q01": {"selected_option_ids": ["a"], "free_text": "Ann"}}}
+    answer = with_answers(with_turn(start(), Turn(questions=(CHOICE,))), said, at=AT).answers["Q01"]
+    assert (answer.selected_option_ids, answer.free_text) == (("a",), "Ann")
+
+
+def test_a_change_of_mind_leaves_no_reason_for_skipping_behind() -> None:
+    said = {"answers": {"Q01": {"skipped": True, "skip_reason": "later"}}}
+    session = with_answers(with_turn(start(), Turn(questions=(CHOICE,))), said, at=AT)
+    session = with_edits(
+        with_turn(session, Turn(questions=(text("Q02"),))), {"edits": {"Q01": {"free_text": "Eve"}}}, at=AT
+    )
+    answer = session.answers["Q01"]
+    assert (answer.skipped, answer.skip_reason, answer.skipped_at) == (False, None, "")
+
+
+def test_skipping_all_records_no_earlier_skip_again() -> None:
+    session = with_answers(with_turn(start(), Turn(questions=(CHOICE,))), {}, at=AT)
+    session = with_all_skipped(with_turn(session, Turn(questions=(text("Q02"),))), {}, reason="bulk", at="later")
+    assert {n: (a.skipped_at, a.skip_reason) for n, a in session.answers.items()} == {
+        "Q01": (AT, None),
+        "Q02": ("later", "bulk"),
+    }
+
+
+def test_who_takes_over_is_told_what_is_closed_and_what_is_open() -> None:
+    session = with_turn(start(), Turn(questions=(CHOICE, text("FU1"))))
+    session = with_answers(session, {"answers": {"Q01": {"free_text": "Ann"}, "FU1": {"skip_reason": "x"}}}, at=AT)
+    assert so_far(session).split("\n\n") == [
+        "Answered:\nQ01: Who?\n  answer: Ann",
+        "Skipped by the person:\nFU1: FU1?",
+        "Not asked yet:\nQ02 (Structure): What?",
+    ]

@@ -7,7 +7,8 @@ import httpx2
 import pytest
 from house_for_tests import CLASH, GAP, OWNER, Starter, gappy, opened, until
 from pages_for_tests import cost, fields, page, text
-from questions_for_tests import opened, question
+from questions_for_tests import opened as asking
+from questions_for_tests import question
 
 from beadmill.operations import artifacts, gates, runs
 from beadmill.operations.ports import Ports
@@ -151,7 +152,7 @@ async def test_the_notice_says_who_answered(signed_in: httpx2.AsyncClient, ports
 async def test_a_question_counts_down_until_somebody_begins_to_answer_it(
     signed_in: httpx2.AsyncClient, cli: httpx2.AsyncClient, ports: Ports, started: Starter
 ) -> None:
-    asked = await opened(ports, await started(), "question-1", question())
+    asked = await asking(ports, await started(), "question-1", question())
     shown = await page(signed_in, f"/gates/{quote(asked.id)}")
     assert (f'data-hold="{asked.id}"' in shown, "It stops as soon as you begin to answer." in shown) == (True, True)
     held = await cli.post(f"/api/v1/gates/{quote(asked.id)}/hold")

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from beadmill.artifacts.base import Document, Record
+from beadmill.artifacts.interview import InterviewSummary
 from beadmill.domain.values import Json
 
 Outcome = Literal["completed", "timed_out", "invalid_output", "full_answers_invalid", "failed"]
@@ -137,6 +138,7 @@ class CoveragePass(Record):
     candidate_sha256: str = ""
     extra: bool = False  # an "Extra Fix" a person asked for
     decisions: tuple[Decided, ...] = ()  # what the revision after this pass had to carry out
+    synthetic: bool = False  # no audit: the person skipped the rest, or nothing was to be asked
 
 
 class Coverage(Document):
@@ -186,6 +188,7 @@ class CoverageReply(Record):
     status: Literal["clean", "gaps"]
     gaps: tuple[str, ...] = ()
     follow_up_questions: tuple[Json, ...] = ()
+    summary: InterviewSummary = InterviewSummary()  # of an interview: what the answers say
 
 
 class ScoreLine(Record):

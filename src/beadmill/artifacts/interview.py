@@ -71,13 +71,34 @@ class Answer(Record):
     skip_reason: str | None = None
 
 
+class SessionAnswer(Answer):
+    """With its history: ``batch`` is the one it came with (of an edit, the later one)."""
+
+    batch: int = 0
+    skipped_at: str = ""
+
+    @property
+    def plain(self) -> Answer:
+        return Answer.model_validate(self.model_dump(include=set(Answer.model_fields)))
+
+
 class Batch(Record):
+    """``submitted_at`` is empty while it waits."""
+
     number: int
     source: Literal["session", "coverage"] = "session"
     question_ids: tuple[str, ...]
     is_final_free_form: bool = False
     commentary: str = ""
     progress: Progress | None = None
+    submitted_at: str = ""
+
+
+class InterviewSummary(Record):
+    goals: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    non_goals: tuple[str, ...] = ()
+    final_free_form_answer: str = ""
 
 
 class InterviewSession(Document):
@@ -90,10 +111,12 @@ class InterviewSession(Document):
     max_follow_ups: int = 0
     compiled: tuple[Question, ...] = ()
     questions: tuple[Asked, ...] = ()
-    answers: dict[str, Answer] = {}
+    answers: dict[str, SessionAnswer] = {}
     batches: tuple[Batch, ...] = ()
     complete: bool = False
+    completed_at: str = ""
     skipped_all: bool = False
+    summary: InterviewSummary = InterviewSummary()
 
 
 class InterviewQuestion(Record):
@@ -117,13 +140,6 @@ class GeneratedBy(Record):
     winner_model: str = ""
     generated_at: str = ""
     canonicalization: str = "server_normalized"
-
-
-class InterviewSummary(Record):
-    goals: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    non_goals: tuple[str, ...] = ()
-    final_free_form_answer: str = ""
 
 
 class Approval(Record):

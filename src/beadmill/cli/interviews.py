@@ -11,6 +11,7 @@ from beadmill.cli.common import AsJson, api, group, show, text_of
 from beadmill.errors import Conflict, Invalid
 
 app = group("The interview of a ticket.")
+PAIRS = "Q01=text; options by id, with a note if you like: Q02='@a,b note'."
 Etag = Annotated[str, typer.Option(help="Answer only the batch this ETag covers; default: the one that waits now.")]
 
 
@@ -59,30 +60,74 @@ def _etag(view: Any, given: str) -> str:
 def answer(
     *,
     key: str,
-    answers: Annotated[list[str] | None, typer.Argument(help="Q01=text; options by id: Q02=@a,b.")] = None,
-    skip_: Annotated[list[str] | None, typer.Option("--skip", help="A question to skip. Repeatable.")] = None,
+    answers: Annotated[list[str] | None, typer.Argument(help=PAIRS)] = None,
+    skip_: Annotated[
+        list[str] | None, typer.Option("--skip", help='A question to skip: Q01, or Q01="why". Repeatable.')
+    ] = None,
     file: Annotated[str, typer.Option(help="JSON {question: answer}; - reads standard input.")] = "",
     etag: Etag = "",
     as_json: AsJson = False,
 ) -> None:
-    """Answer the batch that waits: by arguments, by a file, or asked one by one."""
+    """Answer what waits: by arguments, by a file, or, without either, in a form that stays until the interview is
+    over. Each answer is saved as you give it; Ctrl-C detaches."""
     client = api()
-    view = client.call("interviews.show", key=key)
-    tag = _etag(view, etag)
-    given = _given(view, answers or [], skip_ or [], file)
-    body = {"answers": given}
-    show(client.call("interviews.answer", key=key, etag=tag, body=body), as_json=as_json, text=_taken)
+    if not (answers or skip_ or file):
+        raise typer.Exit(_form(client, key))
+    tag = _etag(client.call("interviews.show", key=key), etag)
+    given = _given(answers or [], skip_ or [], file)
+    said = client.call("interviews.answer", key=key, etag=tag, body={"answers": given})
+    show(said, as_json=as_json, text=_taken)
 
 
-def _given(view: Any, answers: list[str], skips: list[str], file: str) -> dict[str, Any]:
+def _form(client: Client, key: str) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Invalid(
+            "no answer was given, and there is no terminal to ask at",
+            code="ANSWER",
+            kept="the batch waits",
+            next=f"beadmill interview show {key}, then give Q01=… or --file",
+        )
+    from beadmill.cli._screen import Screen
+    from beadmill.cli.interview_form import converse
+
+    return converse(client, key, Screen(client, key))
+
+
+@app.command("edit")
+def edit(
+    key: str,
+    answers: Annotated[list[str], typer.Argument(help=PAIRS)],
+    skip_: Annotated[
+        list[str] | None, typer.Option("--skip", help='To be skipped after all: Q01, or Q01="why".')
+    ] = None,
+    etag: Etag = "",
+    as_json: AsJson = False,
+) -> None:
+    """Change answers of earlier batches; the batch that waits is put again."""
+    client = api()
+    tag = _waiting(client, key, etag)
+    said = client.call("interviews.edit", key=key, etag=tag, body={"edits": _given(answers, skip_ or [], "")})
+    show(said, as_json=as_json, text=_taken)
+
+
+def _given(answers: list[str], skips: list[str], file: str) -> dict[str, Any]:
     given: dict[str, Any] = _from_file(file) if file else {}
     for pair in answers:
         name, equals, text = pair.partition("=")
         if not equals:
             raise Invalid(f"{pair!r} is not of the form Q01=answer", code="ANSWER", kept="your input")
-        given[name] = {"selected_option_ids": text[1:].split(",")} if text.startswith("@") else {"free_text": text}
-    given |= {name: {"skipped": True} for name in skips}
-    return given or _asked(view)
+        given[name] = _answer(text)
+    for pair in skips:
+        name, _, reason = pair.partition("=")
+        given[name] = {"skipped": True, "skip_reason": reason}
+    return given
+
+
+def _answer(text: str) -> dict[str, Any]:
+    if not text.startswith("@"):
+        return {"free_text": text}
+    options, _, note = text[1:].partition(" ")
+    return {"selected_option_ids": options.split(","), "free_text": note.strip()}
 
 
 def _from_file(file: str) -> dict[str, Any]:
@@ -93,24 +138,6 @@ def _from_file(file: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Invalid(f"{file} is not {{question: answer}}", code="ANSWER")
     return value
-
-
-def _asked(view: Any) -> dict[str, Any]:
-    """One by one, at a terminal; an empty line skips."""
-    if not sys.stdin.isatty():
-        raise Invalid("no answer was given", code="ANSWER", next="give Q01=…, --file, or run it at a terminal")
-    given: dict[str, Any] = {}
-    for question in view["questions"]:
-        typer.echo(f"\n{question['id']}  {question['question']}")
-        options = {option["id"]: option["label"] for option in question.get("options", ())}
-        for name, label in options.items():
-            typer.echo(f"  {name}  {label}")
-        text = typer.prompt("Answer (empty skips)", default="", show_default=False)
-        chosen = [part for part in text.replace(",", " ").split() if part in options]
-        given[question["id"]] = (
-            {"selected_option_ids": chosen} if chosen else {"free_text": text} if text else {"skipped": True}
-        )
-    return given
 
 
 @app.command("skip")
@@ -129,12 +156,20 @@ def skip(
 
 
 @app.command("skip-all")
-def skip_all(key: str, reason: str = "", etag: Etag = "", as_json: AsJson = False) -> None:
+def skip_all(
+    key: str,
+    answers: Annotated[
+        list[str] | None, typer.Argument(help=f"What is answered before the rest is skipped: {PAIRS}")
+    ] = None,
+    reason: str = "",
+    etag: Etag = "",
+    as_json: AsJson = False,
+) -> None:
     """End the interview; everything open is left to the council."""
     client = api()
     tag = _waiting(client, key, etag)
-    answer_ = client.call("interviews.skip_all", key=key, etag=tag, body={"reason": reason})
-    show(answer_, as_json=as_json, text=_taken)
+    body = {"answers": _given(answers or [], [], ""), "reason": reason}
+    show(client.call("interviews.skip_all", key=key, etag=tag, body=body), as_json=as_json, text=_taken)
 
 
 def _waiting(client: Client, key: str, given: str) -> str:

@@ -17,7 +17,7 @@ def batch_gate(session: InterviewSession, batch: Batch, ref: ArtifactRef, *, key
     return GateRequest(
         kind=GateKind.INTERVIEW,
         title=f"{key}: {len(questions)} question{'s' if len(questions) > 1 else ''} about the ticket",
-        choices=("answer", "skip_all"),
+        choices=("answer", "skip_all", "edit") if earlier else ("answer", "skip_all"),
         shows=(ref,),
         form=form(questions, earlier),
         detail={

@@ -16,6 +16,7 @@ from beadmill.artifacts.interview import (
     InterviewSession,
     InterviewSummary,
     Question,
+    SessionAnswer,
     Turn,
 )
 from beadmill.domain.values import Json
@@ -107,37 +108,50 @@ def with_batch(
 
 def with_answers(session: InterviewSession, payload: Json, *, at: str) -> InterviewSession:
     """The answers to the last batch, and edits of earlier ones. What is left blank is skipped."""
-    data = payload if isinstance(payload, Mapping) else {}
-    answers = dict(session.answers)
-    given = _mapping(data.get("answers"))
-    for question in asked_by(session, session.batches[-1]):
-        answers[question.id] = _answer(question, _mapping(given.get(question.id)), at)
-    for question in session.questions:
-        edit = _mapping(data.get("edits")).get(question.id)
-        if isinstance(edit, Mapping) and question.id not in session.batches[-1].question_ids:
-            answers[question.id] = _answer(question, edit, at)
-    return session.model_copy(update={"answers": answers})
+    batch = session.batches[-1]
+    given = _mapping(_mapping(payload).get("answers"))
+    answers = {q.id: _answer(q, _mapping(given.get(q.id)), at, batch.number) for q in asked_by(session, batch)}
+    edited = with_edits(session, payload, at=at)
+    sent = batch.model_copy(update={"submitted_at": at})
+    update = {"answers": {**edited.answers, **answers}, "batches": (*session.batches[:-1], sent)}
+    return edited.model_copy(update=update)
 
 
-def _answer(question: Asked, said: Mapping[str, Any], at: str) -> Answer:
+def with_edits(session: InterviewSession, payload: Json, *, at: str) -> InterviewSession:
+    """Answers of earlier batches, changed. What an audit had summed up from the old ones goes."""
+    edits = _mapping(_mapping(payload).get("edits"))
+    batch = session.batches[-1]
+    changed = {
+        q.id: _answer(q, edits[q.id], at, batch.number)
+        for q in session.questions
+        if q.id in session.answers and q.id not in batch.question_ids and isinstance(edits.get(q.id), Mapping)
+    }
+    if not changed:
+        return session
+    return session.model_copy(update={"answers": session.answers | changed, "summary": InterviewSummary()})
+
+
+def _answer(question: Asked, said: Mapping[str, Any], at: str, batch: int) -> SessionAnswer:
     known = [option.id for option in question.options]
     chosen = [one for one in dict.fromkeys(said.get("selected_option_ids") or ()) if one in known]
     chosen = chosen[:1] if question.answer_type == "single_choice" else chosen
     text = str(said.get("free_text") or "").strip()
     if said.get("skipped") or not (text or chosen):
-        return _skipped(str(said.get("skip_reason") or ""), at)
-    return Answer(selected_option_ids=tuple(chosen), free_text=text, answered_by="user", answered_at=at)
+        return _skipped(str(said.get("skip_reason") or ""), at, batch)
+    return SessionAnswer(selected_option_ids=tuple(chosen), free_text=text, answered_at=at, batch=batch)
 
 
-def _skipped(reason: str, at: str) -> Answer:
-    return Answer(
-        skipped=True, answered_by="user_skip", answered_at=at, skip_reason=reason.strip()[:REASON_KEPT] or None
+def _skipped(reason: str, at: str, batch: int) -> SessionAnswer:
+    why = reason.strip()[:REASON_KEPT] or None
+    return SessionAnswer(
+        skipped=True, answered_by="user_skip", answered_at=at, skipped_at=at, skip_reason=why, batch=batch
     )
 
 
 def with_all_skipped(session: InterviewSession, payload: Json, *, reason: str, at: str) -> InterviewSession:
     """What was answered stays; everything else is skipped. ``reason`` counts where there is no reason of its own."""
     said = with_answers(session, payload, at=at)
+    number = session.batches[-1].number
     answers = {
         name: one.model_copy(update={"skip_reason": one.skip_reason or reason.strip()[:REASON_KEPT] or None})
         if one.skipped and name in session.batches[-1].question_ids
@@ -145,9 +159,10 @@ def with_all_skipped(session: InterviewSession, payload: Json, *, reason: str, a
         for name, one in said.answers.items()
     }
     left = () if session.complete else not_asked(said)  # in coverage the live session is over
-    answers |= {q.id: _skipped(reason, at) for q in left}
+    answers |= {q.id: _skipped(reason, at, number) for q in left}
     questions = (*said.questions, *(_plain(q) for q in left))
-    return said.model_copy(update={"questions": questions, "answers": answers, "skipped_all": True, "complete": True})
+    over = {"skipped_all": True, "complete": True, "completed_at": session.completed_at or at}
+    return said.model_copy(update={"questions": questions, "answers": answers, **over})
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -158,7 +173,9 @@ def interview_of(session: InterviewSession, *, key: str, at: str) -> Interview:
     """The canonical document, built by Beadmill alone: every question that was asked, then the compiled ones that the
     interviewer left out, as skipped by it."""
     asked = tuple(
-        _recorded(q, session.answers.get(q.id, Answer(skipped=True, answered_by="user_skip")))
+        _recorded(
+            q, session.answers[q.id].plain if q.id in session.answers else Answer(skipped=True, answered_by="user_skip")
+        )
         for q in session.questions
     )
     silent = Answer(skipped=True, answered_by="ai_skip", skip_reason=NOT_ASKED)
@@ -169,7 +186,7 @@ def interview_of(session: InterviewSession, *, key: str, at: str) -> Interview:
         generated_by=GeneratedBy(winner_model=session.winner, generated_at=at),
         questions=(*asked, *left),
         follow_up_rounds=_rounds(session),
-        summary=InterviewSummary(final_free_form_answer=final.free_text if final else ""),
+        summary=session.summary.model_copy(update={"final_free_form_answer": final.free_text if final else ""}),
     )
 
 
@@ -199,6 +216,17 @@ def _rounds(session: InterviewSession) -> tuple[FollowUpRound, ...]:
         FollowUpRound.model_validate({"round_number": n, "source": name, "question_ids": ids})
         for n, (name, ids) in enumerate(found, 1)
     )
+
+
+def so_far(session: InterviewSession) -> str:
+    """For an interviewer who takes over: what is closed, and what may still be asked."""
+    said = [(q, session.answers[q.id]) for q in session.questions if q.id in session.answers]
+    lists = (
+        ("Answered", [answer_text(q, a) for q, a in said if not a.skipped]),
+        ("Skipped by the person", [f"{q.id}: {q.question}" for q, a in said if a.skipped]),
+        ("Not asked yet", [f"{q.id} ({q.phase}): {q.question}" for q in not_asked(session)]),
+    )
+    return "\n\n".join("\n".join([f"{name}:", *(lines or ["none"])]) for name, lines in lists)
 
 
 def answer_text(question: Asked | InterviewQuestion, answer: Answer) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from beadmill.artifacts.council import Coverage, CoveragePass, CoverageReply
 from beadmill.artifacts.interview import Asked, Interview, InterviewSession, Questions, Turn
-from beadmill.artifacts.reading.shapes import COVERAGE, QUESTIONS, TURN
+from beadmill.artifacts.reading.shapes import INTERVIEW_COVERAGE, QUESTIONS, TURN
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import ScanReport
 from beadmill.briefs import Briefs, PartText
@@ -21,7 +22,8 @@ from beadmill.engine.structured import Structured
 from beadmill.errors import TurnFailed
 from beadmill.nodes._approval import Review, approval
 from beadmill.nodes._batch import batch_gate
-from beadmill.nodes._planning import CouncilConfig, Ground, ground, now, part, without_reasons
+from beadmill.nodes._planning import CouncilConfig, Ground, ground, part, without_reasons
+from beadmill.nodes._planning import now as time_now
 from beadmill.nodes._session import (
     MOST_IN_BATCH,
     answer_text,
@@ -30,9 +32,11 @@ from beadmill.nodes._session import (
     follow_ups_left,
     interview_of,
     not_asked,
+    so_far,
     with_all_skipped,
     with_answers,
     with_batch,
+    with_edits,
     with_turn,
 )
 
@@ -63,7 +67,7 @@ class InterviewNode:
             session = await talk.live(session)
         passes = cfg.passes or v.settings.council.interview_passes
         session, coverage = await talk.covered(session, passes)
-        done = interview_of(session, key=v.work.key, at=await v.step("generated-at", now))
+        done = interview_of(session, key=v.work.key, at=await v.step("generated-at", time_now))
         ref = await v.put(done, by=SYSTEM)
         await v.phase(Phase.WAITING_INTERVIEW_APPROVAL)
         title = f"Approve the interview of {v.work.key}"
@@ -114,7 +118,8 @@ class _Talk:
             session = await self._asked(session)
             edited = any(session.answers[name] != before[name] for name in before)
             if session.batches[-1].is_final_free_form:
-                session = session.model_copy(update={"complete": True})
+                done = session.completed_at or session.batches[-1].submitted_at
+                session = session.model_copy(update={"complete": True, "completed_at": done})
         await self._keep(session)
         return session
 
@@ -158,11 +163,16 @@ class _Talk:
         )
 
     async def _asked(self, session: InterviewSession) -> InterviewSession:
-        """Puts the session's last batch to the person and takes the answers in."""
+        """Puts the session's last batch to the person and takes the answers in. An edit alone puts it once more."""
         batch = session.batches[-1]
-        ref = await self._keep(session)
-        answer = await self.v.ask(f"batch-{batch.number}", batch_gate(session, batch, ref, key=self.v.work.key))
-        at = answer.at.isoformat(timespec="seconds")
+        name = f"batch-{batch.number}"
+        for again in count(1):
+            ref = await self._keep(session)
+            answer = await self.v.ask(name, batch_gate(session, batch, ref, key=self.v.work.key))
+            at = answer.at.isoformat(timespec="seconds")
+            if answer.choice != "edit":
+                break
+            session, name = with_edits(session, answer.payload, at=at), f"batch-{batch.number}-edited-{again}"
         if answer.choice == "skip_all":
             payload = answer.payload if isinstance(answer.payload, dict) else {}
             reason = str(payload.get("reason") or answer.note)
@@ -177,7 +187,8 @@ class _Talk:
         coverage = Coverage(domain="interview", ended="skipped")
         for number in range(1, limit + 1):
             if session.skipped_all or session.max_questions == 0:
-                coverage = coverage.model_copy(update={"ended": "skipped"})
+                unread = CoveragePass(number=number, status="clean", synthetic=True)
+                coverage = coverage.model_copy(update={"passes": (*coverage.passes, unread), "ended": "skipped"})
                 break
             await self.v.phase(Phase.VERIFYING_INTERVIEW_COVERAGE)
             reply = await self._audit(session, number, limit)
@@ -189,6 +200,7 @@ class _Talk:
                 follow_ups=len(found),
                 budget_left=follow_ups_left(session),
             )
+            session = session.model_copy(update={"summary": reply.summary})
             passes = (*coverage.passes, _pass(number, reply))
             coverage = Coverage.model_validate(
                 {"domain": "interview", "passes": passes, "ended": verdict.ended or "gaps"}
@@ -202,14 +214,14 @@ class _Talk:
         return session, coverage
 
     async def _audit(self, session: InterviewSession, number: int, limit: int) -> CoverageReply:
-        so_far = without_reasons(interview_of(session, key=self.v.work.key, at=""))
-        said = [answer_text(q, q.answer) for q in so_far.questions]
+        now = without_reasons(interview_of(session, key=self.v.work.key, at=""))
+        said = [answer_text(q, q.answer) for q in now.questions]
         left = follow_ups_left(session)
         done = await Desk(self.where.table, self.winner, self.v.at(f"cover/pass-{number}")).write(
             "audit",
             "interview_coverage",
-            COVERAGE,
-            lambda: (self.where.ticket, PartText("user_answers", "\n".join(said)), part("interview", so_far)),
+            INTERVIEW_COVERAGE,
+            lambda: (self.where.ticket, PartText("user_answers", "\n".join(said)), part("interview", now)),
             values={
                 "pass_number": number,
                 "max_passes": limit,
@@ -221,7 +233,8 @@ class _Talk:
             context={
                 "domain": "interview",
                 "follow_ups_left": left,
-                "known_ids": tuple(q.id for q in so_far.questions),
+                "known_ids": tuple(q.id for q in now.questions),
+                "answered_ids": tuple(q.id for q in now.questions if not q.answer.skipped),
             },
             subject=f"pass {number}",
             turn=str(number),
@@ -252,7 +265,7 @@ def _turn_parts(kind: str, session: InterviewSession, ticket: PartText, *, edite
         return (PartText("answers", _said(session, latest=not edited)),)
     compiled = "\n".join(f"{q.id} ({q.phase}): {q.question}" for q in session.compiled)
     parts = (ticket, PartText("questions", compiled))
-    return parts if kind == "first" else (*parts, PartText("session", _said(session, latest=False)))
+    return parts if kind == "first" else (*parts, PartText("session", so_far(session)))
 
 
 def _said(session: InterviewSession, *, latest: bool) -> str:

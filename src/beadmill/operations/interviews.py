@@ -19,6 +19,7 @@ from beadmill.store import tables as t
 
 ANSWER = "answer"
 SKIP_ALL = "skip_all"
+EDIT = "edit"
 FIELDS = frozenset({"free_text", "selected_option_ids", "skipped", "skip_reason"})
 
 
@@ -75,10 +76,25 @@ async def answer(
     Every question of the batch must be answered or skipped. Raises Invalid naming the ids, Conflict when none waits.
     """
     gate = await _waiting(ports, ticket, actor)
-    given = {name: _answer(name, value) for name, value in answers.items()}
+    given = _answers(gate, answers)
     _complete(gate, given)
-    payload = {"answers": given, "edits": {name: _answer(name, value) for name, value in (edits or {}).items()}}
+    payload = {"answers": given, "edits": _edits(gate, edits)}
     return await _decide(ports, ticket, gate, ANSWER, payload, etag=etag, actor=actor, key=key)
+
+
+async def edit(
+    ports: Ports, ticket: str, edits: Mapping[str, Json], *, etag: str | None, actor: Actor, key: str = ""
+) -> views.InterviewView:
+    """Changes answers of earlier batches, in the form of ``answer``; the batch that waits is put again unchanged.
+
+    Raises Invalid naming the ids, Conflict when no batch waits: the interviewer is at work, or the interview is over
+    and its document can be edited at its approval.
+    """
+    gate = await _waiting(ports, ticket, actor)
+    if not edits:
+        raise Invalid("no answer to change was given", code="ANSWER", kept="your input")
+    payload = {"edits": _edits(gate, edits)}
+    return await _decide(ports, ticket, gate, EDIT, payload, etag=etag, actor=actor, key=key)
 
 
 async def skip(
@@ -94,17 +110,28 @@ async def skip(
     """Skips the named questions of a batch; no name = the whole batch. Others of the batch must not be left open."""
     gate = await _waiting(ports, ticket, actor)
     asked = [q["id"] for q in _questions(gate)]
-    given = {name: _answer(name, {"skipped": True, "skip_reason": reason}) for name in questions or asked}
+    given = _answers(gate, {name: {"skipped": True, "skip_reason": reason} for name in questions or asked})
     _complete(gate, given)
     return await _decide(ports, ticket, gate, ANSWER, {"answers": given}, etag=etag, actor=actor, key=key)
 
 
 async def skip_all(
-    ports: Ports, ticket: str, *, etag: str | None, actor: Actor, reason: str = "", key: str = ""
+    ports: Ports,
+    ticket: str,
+    *,
+    etag: str | None,
+    actor: Actor,
+    answers: Mapping[str, Json] | None = None,
+    edits: Mapping[str, Json] | None = None,
+    reason: str = "",
+    key: str = "",
 ) -> views.InterviewView:
-    """Ends the interview: everything still open is left to the council's own answers."""
+    """Ends the interview: what is given here counts, everything else still open is left to the council's own answers.
+    ``reason`` goes with the questions that have none of their own."""
     gate = await _waiting(ports, ticket, actor)
-    return await _decide(ports, ticket, gate, SKIP_ALL, {"reason": reason}, etag=etag, actor=actor, key=key)
+    given = _answers(gate, answers or {})
+    payload = {"answers": given, "edits": _edits(gate, edits), "reason": reason}
+    return await _decide(ports, ticket, gate, SKIP_ALL, payload, etag=etag, actor=actor, key=key)
 
 
 async def _waiting(ports: Ports, ticket: str, actor: Actor) -> views.GateView:
@@ -135,7 +162,31 @@ async def _decide(
     return await show(ports, ticket, actor=actor)
 
 
-def _answer(name: str, value: Json) -> dict[str, Any]:
+def _answers(gate: views.GateView, given: Mapping[str, Json]) -> dict[str, Any]:
+    """Answers to questions of the batch. Raises Invalid for one that is not asked, or not possible."""
+    asked = {q["id"]: q for q in _questions(gate)}
+    unknown = [name for name in given if name not in asked]
+    if unknown:
+        raise _batch(list(asked), [], unknown)
+    return {name: _answer(asked[name], value) for name, value in given.items()}
+
+
+def _edits(gate: views.GateView, given: Mapping[str, Json] | None) -> dict[str, Any]:
+    earlier = {q["id"]: q for q in gate.detail.get("earlier", ())}
+    unknown = [name for name in given or () if name not in earlier]
+    if unknown:
+        raise Invalid(
+            f"{', '.join(unknown)} has no earlier answer to change",
+            code="EDIT",
+            details={"unknown": unknown, "answered": list(earlier)},
+            kept="your input",
+            next=f"answered before: {', '.join(earlier) or 'nothing'}",
+        )
+    return {name: _answer(earlier[name], value) for name, value in (given or {}).items()}
+
+
+def _answer(question: Json, value: Json) -> dict[str, Any]:
+    name: str = question["id"]
     fields = {"free_text": value} if isinstance(value, str) else value
     if not isinstance(fields, dict) or not fields.keys() <= FIELDS:
         raise Invalid(
@@ -144,33 +195,29 @@ def _answer(name: str, value: Json) -> dict[str, Any]:
             kept="your input",
         )
     try:
-        Answer.model_validate(fields)
+        said = Answer.model_validate(fields)
     except ValidationError as error:
-        said = error.errors(include_url=False)[0]
-        raise Invalid(f"the answer to {name}: {said['msg']}", code="ANSWER", kept="your input") from error
+        first = error.errors(include_url=False)[0]
+        raise Invalid(f"the answer to {name}: {first['msg']}", code="ANSWER", kept="your input") from error
+    _no_contradiction(name, said)
+    _options(question, said)
     return dict(fields)
 
 
-def _complete(gate: views.GateView, given: Mapping[str, Any]) -> None:
-    asked = [q["id"] for q in _questions(gate)]
-    missing, unknown = [q for q in asked if q not in given], [q for q in given if q not in asked]
-    if missing or unknown:
-        said = [f"{', '.join(missing)} not answered or skipped"] if missing else []
-        said += [f"{', '.join(unknown)} not asked"] if unknown else []
+def _no_contradiction(name: str, said: Answer) -> None:
+    """A question is answered or skipped: the reason of a skip must not outlive a change of mind."""
+    answered = bool(said.free_text.strip() or said.selected_option_ids)
+    wrong = "skipped and answered" if said.skipped and answered else ""
+    wrong = wrong or ("answered and has a reason for skipping it" if said.skip_reason and answered else "")
+    if wrong:
         raise Invalid(
-            f"this batch asks {', '.join(asked)}: {'; '.join(said)}",
-            code="BATCH",
-            details={"missing": missing, "unknown": unknown, "asked": asked},
-            kept="your input",
-            next="answer or skip every question of the batch",
+            f"{name} is {wrong}", code="CONTRADICTION", kept="your input", next="send the answer, or the skip, alone"
         )
-    for question in _questions(gate):
-        _options(question, given[question["id"]])
 
 
-def _options(question: Json, given: Mapping[str, Any]) -> None:
+def _options(question: Json, said: Answer) -> None:
     known = [option["id"] for option in question.get("options", ())]
-    wrong = [chosen for chosen in given.get("selected_option_ids", ()) if chosen not in known]
+    wrong = [chosen for chosen in said.selected_option_ids if chosen not in known]
     if wrong:
         raise Invalid(
             f"{question['id']} has no option {', '.join(wrong)}",
@@ -179,3 +226,30 @@ def _options(question: Json, given: Mapping[str, Any]) -> None:
             kept="your input",
             next=f"its options: {', '.join(known)}" if known else "answer it with text",
         )
+    if question.get("answer_type") == "single_choice" and len(said.selected_option_ids) > 1:
+        raise Invalid(
+            f"{question['id']} takes one option, not {', '.join(said.selected_option_ids)}",
+            code="OPTION",
+            details={"options": known},
+            kept="your input",
+            next="choose one; what else there is to say goes into the note",
+        )
+
+
+def _complete(gate: views.GateView, given: Mapping[str, Any]) -> None:
+    asked = [q["id"] for q in _questions(gate)]
+    missing = [name for name in asked if name not in given]
+    if missing:
+        raise _batch(asked, missing, [])
+
+
+def _batch(asked: Sequence[str], missing: Sequence[str], unknown: Sequence[str]) -> Invalid:
+    said = [f"{', '.join(missing)} not answered or skipped"] if missing else []
+    said += [f"{', '.join(unknown)} not asked"] if unknown else []
+    return Invalid(
+        f"this batch asks {', '.join(asked)}: {'; '.join(said)}",
+        code="BATCH",
+        details={"missing": list(missing), "unknown": list(unknown), "asked": list(asked)},
+        kept="your input",
+        next="answer or skip every question of the batch",
+    )

@@ -42,6 +42,7 @@ ROUTES: dict[str, Route] = {
     "tickets.cancel": Route("POST", "/tickets/{key}/cancel"),
     "interviews.show": Route("GET", "/tickets/{key}/interview"),
     "interviews.answer": Route("POST", "/tickets/{key}/interview/answer"),
+    "interviews.edit": Route("POST", "/tickets/{key}/interview/edit"),
     "interviews.skip": Route("POST", "/tickets/{key}/interview/skip"),
     "interviews.skip_all": Route("POST", "/tickets/{key}/interview/skip-all"),
     "gates.listing": Route("GET", "/gates"),

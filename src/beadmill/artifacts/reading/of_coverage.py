@@ -1,16 +1,18 @@
-"""COVERAGE: the audit's envelope (reference §2.6)."""
+"""COVERAGE, INTERVIEW_COVERAGE: the audit's envelope (reference §2.6)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from beadmill.artifacts.council import CoverageReply
-from beadmill.artifacts.interview import Asked
+from beadmill.artifacts.interview import Asked, InterviewSummary
 from beadmill.artifacts.reading.ask import count, names, need, rows
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.of_interview import FINAL, QUESTION_ALIASES, prepare_asked, wrong_options
-from beadmill.artifacts.reading.replies import CoverageForm, FollowUp
+from beadmill.artifacts.reading.replies import CoverageForm, FollowUp, InterviewCoverageForm, SummaryLine
 from beadmill.artifacts.reading.shape import Context, Shape
 from beadmill.artifacts.reading.tree import Tree, Unfit
 
@@ -71,6 +73,30 @@ def _follow_ups(found: tuple[FollowUp, ...], context: Context, notes: Notes) -> 
     return tuple(out)
 
 
+def _check_interview(value: InterviewCoverageForm, context: Context, notes: Notes) -> CoverageReply:
+    """As ``_check``; of the summary only what names an answer of the person."""
+    said = {
+        name: tuple(_borne_out(getattr(value.summary, name), context, notes))
+        for name in ("goals", "constraints", "non_goals")
+    }
+    return _check(value, context, notes).model_copy(update={"summary": InterviewSummary(**said)})
+
+
+def _borne_out(lines: Sequence[SummaryLine], context: Context, notes: Notes) -> Iterator[str]:
+    answered = names(context, "answered_ids")
+    for line in lines:
+        known = bool(line.answers) and (answered is None or set(line.answers) <= set(answered))
+        if line.text.strip() and known:
+            yield line.text.strip()
+        else:
+            notes.dropped("a line of the summary that no answer bears out", line.text[:200])
+
+
+CONTEXT: Mapping[str, str] = {
+    "domain": "interview | prd | beads",
+    "follow_ups_left": "int: the interview's remaining budget; more questions are left out",
+    "known_ids": "collection of str: question ids that are taken",
+}
 COVERAGE: Shape[CoverageReply] = Shape(
     "coverage",
     CoverageForm,
@@ -84,15 +110,33 @@ COVERAGE: Shape[CoverageReply] = Shape(
         "follow_up_questions only for an interview; elsewhere the list is empty.",
         "A question has id (CFU1 …), question, phase, priority, rationale, answer_type, options.",
     ),
-    context={
-        "domain": "interview | prd | beads",
-        "follow_ups_left": "int: the interview's remaining budget; more questions are left out",
-        "known_ids": "collection of str: question ids that are taken",
-    },
+    context=CONTEXT,
     example="""
 status: gaps
 gaps:
   - Nothing says what happens to an empty list.
 follow_up_questions: []
+""",
+)
+
+INTERVIEW_COVERAGE: Shape[CoverageReply] = replace(
+    COVERAGE,
+    name="interview_coverage",
+    model=InterviewCoverageForm,
+    check=_check_interview,
+    rules=(
+        COVERAGE.rules[0],
+        COVERAGE.rules[2],
+        "summary says what the answers say and nothing else; a list without such a line stays empty.",
+        "Each line of summary names in answers the questions it comes from, which the person has answered.",
+    ),
+    context={**CONTEXT, "answered_ids": "collection of str: questions that the person has answered"},
+    example=COVERAGE.example
+    + """summary:
+  goals:
+    - text: Staff can save a list as a file.
+      answers: [Q01]
+  constraints: []
+  non_goals: []
 """,
 )

@@ -84,6 +84,23 @@ class CoverageForm(Record):
     follow_up_questions: tuple[FollowUp, ...] = ()
 
 
+class SummaryLine(Record):
+    """One sentence, and the answered questions it comes from."""
+
+    text: str
+    answers: tuple[str, ...] = ()
+
+
+class SummaryForm(Record):
+    goals: tuple[SummaryLine, ...] = ()
+    constraints: tuple[SummaryLine, ...] = ()
+    non_goals: tuple[SummaryLine, ...] = ()
+
+
+class InterviewCoverageForm(CoverageForm):
+    summary: SummaryForm = SummaryForm()
+
+
 class CategoryScores(Record):
     categories: dict[str, int]
     total_score: int | None = None

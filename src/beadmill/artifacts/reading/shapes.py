@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from beadmill.artifacts.reading.of_beads import BEAD_STATUS, BLUEPRINT, EXPANSION, REFINED_BLUEPRINT, REVISED_BLUEPRINT
-from beadmill.artifacts.reading.of_coverage import COVERAGE
+from beadmill.artifacts.reading.of_coverage import COVERAGE, INTERVIEW_COVERAGE
 from beadmill.artifacts.reading.of_delivery import (
     CANDIDATE_AUDIT,
     FINAL_TEST,
@@ -28,6 +28,7 @@ SHAPES: dict[str, Shape[Any]] = {
         REFINED_QUESTIONS,
         TURN,
         COVERAGE,
+        INTERVIEW_COVERAGE,
         FILLED_ANSWERS,
         PRD,
         REFINED_PRD,
@@ -56,6 +57,7 @@ __all__ = [
     "EXPANSION",
     "FILLED_ANSWERS",
     "FINAL_TEST",
+    "INTERVIEW_COVERAGE",
     "NOTE",
     "PRD",
     "PULL_REQUEST",

@@ -23,7 +23,7 @@ from beadmill.domain.values import (
     Json,
     Sha,
 )
-from beadmill.errors import Invalid, Missing, NotFound
+from beadmill.errors import Conflict, Invalid, Missing, NotFound
 from beadmill.store import tables
 from beadmill.store.db import Tx
 from beadmill.store.journal import budgets, countdown, moves, refusals

@@ -45,6 +45,18 @@ class Answers(Body):
     edits: dict[str, Json] = Field(default_factory=dict)
 
 
+class Edits(Body):
+    edits: dict[str, Json]
+
+
+class SkipAll(Body):
+    """``answers`` and ``edits`` count; everything else is skipped."""
+
+    answers: dict[str, Json] = Field(default_factory=dict)
+    edits: dict[str, Json] = Field(default_factory=dict)
+    reason: str = ""
+
+
 class Skips(Body):
     questions: list[str] = Field(default_factory=list)
     reason: str = ""
@@ -119,9 +131,16 @@ async def skip(*, ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str
     return await interviews.skip(ports, key, body.questions, reason=body.reason, etag=etag, actor=actor, key=once)
 
 
+@route(router, "interviews.edit")
+async def edit_answers(
+    *, ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Edits
+) -> views.InterviewView:
+    return await interviews.edit(ports, key, body.edits, etag=etag, actor=actor, key=once)
+
+
 @route(router, "interviews.skip_all")
 async def skip_all(
-    *, ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: Reason | None = None
+    *, ports: InPorts, actor: Who, once: Key, etag: IfMatch, key: str, body: SkipAll | None = None
 ) -> views.InterviewView:
-    reason = body.reason if body else ""
-    return await interviews.skip_all(ports, key, reason=reason, etag=etag, actor=actor, key=once)
+    given = (body or SkipAll()).model_dump()
+    return await interviews.skip_all(ports, key, etag=etag, actor=actor, key=once, **given)

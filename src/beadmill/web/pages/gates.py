@@ -163,7 +163,8 @@ def answered(view: views.GateView) -> Conflict:
 def payload_of(view: views.GateView, form: Posted, choice: str) -> Any:
     """What the gate's form asks for, from the fields of the screen."""
     if view.kind == "interview":
-        return {"answers": answers_of(view, form, "q"), "reason": form.get("note")}
+        answers = {"answers": answers_of(view, form, "q"), "edits": edits_of(view, form)}
+        return answers | {"reason": form.get("note")}
     if view.kind == "approve" and (said := decisions_of(view, form)):
         return {"decisions": said}
     if view.kind == "question" and choice == "answer":

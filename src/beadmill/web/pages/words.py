@@ -140,6 +140,7 @@ CHOICE: Mapping[str, str] = {
     "answer": "Send the answer",
     "decide_yourself": "Let the agent decide",
     "skip_all": "Skip the rest",
+    "edit": "Change an earlier answer",
     "merge": "Merge",
     "close": "Close without a merge",
     "request_changes": "Ask for changes",
