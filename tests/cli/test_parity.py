@@ -15,10 +15,7 @@ from beadmill import cli, operations
 from beadmill.operations.routes import ROUTES
 
 # Operations without a verb of their own, with the reason.
-NO_VERB = {
-    "drafts.show": "autosave belongs to an open form; a terminal has none",
-    "drafts.save": "autosave belongs to an open form; a terminal has none",
-}
+NO_VERB: dict[str, str] = {}
 # Functions with ``ports`` and ``actor`` that are not operations of their own, with the reason.
 INSIDE = {
     "logins.enter": "the door itself: spends a link",
