@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from beadmill.agents import acp_usage
-from beadmill.agents._failures import CONTINUABLE
+from beadmill.agents._failures import continuable
 from beadmill.agents._lines import OUTPUT, event, unreadable
 from beadmill.agents.acp_cli import Cli
 from beadmill.agents.acp_tools import Tools
 from beadmill.agents.acp_usage import Totals
-from beadmill.agents.codex_stream import classify, until
+from beadmill.agents.codex_stream import classify, status_of, until
 from beadmill.domain.ended import Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Json, Usage
 from beadmill.processes.spec import AgentEvent, EventKind
@@ -244,7 +244,8 @@ class AcpStream:
 
     def _fail(self, why: Why, message: str) -> Failed:
         session = SessionRef(self._session, self.conversation)
-        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in CONTINUABLE)
+        go_on = continuable(why, status_of(_plain(message)))
+        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=go_on)
 
 
 _FIGURES: Final = ("input", "cached", "output", "reasoning", "cost_usd", "model")
@@ -267,7 +268,12 @@ def _current(result: Mapping[str, Json], category: str) -> str:
 def _why(message: str) -> Why | None:
     """None = the provider's limit."""
     own = next((why for pattern, why in _MORE if pattern.search(message)), None)
-    return own or classify(_HTTP.sub(lambda found: f"status {found[1] or found[2]} ", message))
+    return own or classify(_plain(message))
+
+
+def _plain(message: str) -> str:
+    """The status as the other streams write it."""
+    return _HTTP.sub(lambda found: f"status {found[1] or found[2]} ", message)
 
 
 def _said(error: Json) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from beadmill.agents._failures import CONTINUABLE
+from beadmill.agents._failures import continuable
 from beadmill.agents._lines import OUTPUT, event, parse, unreadable
 from beadmill.agents.claude_errors import classify, until
 from beadmill.domain.ended import Ended, Failed, Limited, Replied, SessionRef, Why
@@ -168,10 +168,11 @@ class ClaudeStream:
         if why is None:
             ends = self._resets or until(message, datetime.now(UTC))
             return Limited(session=session, usage=self._usage, until=ends, message=message)
-        return self._failed(session, why, message)
+        return self._failed(session, why, message, status or 0)
 
-    def _failed(self, session: SessionRef, why: Why, message: str) -> Failed:
-        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in CONTINUABLE)
+    def _failed(self, session: SessionRef, why: Why, message: str, status: int = 0) -> Failed:
+        go_on = continuable(why, status)
+        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=go_on)
 
     # --- one line
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from beadmill.agents import _strict
-from beadmill.agents._failures import BY_STATUS, CONTINUABLE
+from beadmill.agents._failures import BY_STATUS, continuable
 from beadmill.agents._lines import OUTPUT, event, parse, unreadable
 from beadmill.domain.ended import Ended, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.values import Json, Usage
@@ -72,11 +72,16 @@ def classify(message: str) -> Why | None:
             return why
     if _LIMIT.search(message):
         return None
-    status = _STATUS.search(message)
-    if status:
-        code = int(status[1])
+    code = status_of(message)
+    if code:
         return BY_STATUS.get(code) or _by_text(message) or (Why.OVERLOADED if code >= 500 else Why.INTERNAL)
     return _by_text(message) or Why.INTERNAL
+
+
+def status_of(message: str) -> int:
+    """The provider's, which stands in the message; 0 = none."""
+    found = _STATUS.search(message)
+    return int(found[1]) if found else 0
 
 
 def _by_text(message: str) -> Why | None:
@@ -153,7 +158,8 @@ class CodexStream:
             return Limited(session=session, usage=self._usage, until=until(message, datetime.now(UTC)), message=message)
         if why is Why.INTERNAL and not self._failed:
             why = Why.NO_RESULT
-        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=why in CONTINUABLE)
+        go_on = continuable(why, status_of(message))
+        return Failed(session=session, usage=self._usage, why=why, message=message, continuable=go_on)
 
     def _data(self) -> Json:
         if self._schema is None:

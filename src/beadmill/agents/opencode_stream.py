@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from beadmill.agents._failures import BY_STATUS, CONTINUABLE
+from beadmill.agents._failures import BY_STATUS, continuable
 from beadmill.agents._lines import OUTPUT, event
 from beadmill.agents.opencode_home import STRUCTURED
 from beadmill.domain.ended import Asked, Ended, Failed, Limited, Replied, SessionRef, Why
@@ -248,24 +248,24 @@ class OpenCodeStream:
 
     def _broken(self, error: Mapping[str, Json], usage: Usage) -> Ended:
         data = _dict(error.get("data"))
-        status = data.get("statusCode")
-        why = classify(
-            _words(error),
-            name=str(error.get("name") or ""),
-            status=status if isinstance(status, int) else 0,
-            detail=str(data.get("responseBody") or ""),
-        )
-        return self.failed(why, _words(error), usage)
+        known = data.get("statusCode")
+        status = known if isinstance(known, int) else 0
+        name, detail = str(error.get("name") or ""), str(data.get("responseBody") or "")
+        why = classify(_words(error), name=name, status=status, detail=detail)
+        return self.failed(why, _words(error), usage, status=status)
 
     def gave_up(self, retry: Retry, usage: Usage) -> Ended:
         """We end what OpenCode would retry for ever. Only what may pass is retried: overloaded, unless it says more."""
         why = classify(retry.message, status=503)
         return self.failed(why, retry.message, usage, until=retry.at)
 
-    def failed(self, why: Why | None, message: str, usage: Usage, *, until: datetime | None = None) -> Ended:
+    def failed(
+        self, why: Why | None, message: str, usage: Usage, *, until: datetime | None = None, status: int = 0
+    ) -> Ended:
         if why is None:
             return Limited(session=self.ref, usage=usage, until=until, message=message)
-        return Failed(session=self.ref, usage=usage, why=why, message=message, continuable=why in CONTINUABLE)
+        go_on = continuable(why, status)
+        return Failed(session=self.ref, usage=usage, why=why, message=message, continuable=go_on)
 
     def asks(self, usage: Usage) -> Asked:
         """All questions of one call as one; options only when it is a single one."""
