@@ -101,7 +101,8 @@ class Blocked(BeadmillError):
     """Raised by a node that cannot go on. ``forget`` names the scopes whose rows a retry forgets.
 
     Default of ``forget`` (contracts.md, journal rule 2): the scope of the durable call that raised, else the map or
-    pool item, else nothing. ``continuable`` says the same agent conversation may simply be resumed.
+    pool item, else nothing. ``continuable`` says the same agent conversation may simply be resumed; ``takes_note``
+    (the engine's to say) that an agent is told what a person writes beside the retry.
     """
 
     status = 409
@@ -121,6 +122,7 @@ class Blocked(BeadmillError):
         super().__init__(message or code, code=code, details=details, kept=kept, next=next)
         self.forget = forget
         self.continuable = continuable
+        self.takes_note = False
 
 
 class TurnFailed(Blocked):

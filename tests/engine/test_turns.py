@@ -151,3 +151,26 @@ async def test_an_edit_that_is_taken_back_starts_a_new_try(bench: Bench) -> None
     rounds = bench.rows(sa.select(tables.scopes.c.scope, tables.scopes.c.round))
     states = bench.rows(sa.select(tables.bead_attempts.c.state))
     assert ([tuple(r) for r in rounds], [r.state for r in states]) == ([("b@1/try-1", 1)], [AttemptState.REPLACED])
+
+
+async def test_a_node_hears_what_people_wrote_beside_the_retries_of_its_own_scope(bench: Bench) -> None:
+    heard: dict[str, tuple[str, ...]] = {}
+
+    async def item(v: Visit, name: str) -> None:
+        heard[name] = v.at("inside").retry_notes
+        await v.agent("code", agent_task)
+
+    async def body(v: Visit, _: Any) -> Outcome:
+        await v.map(["a", "ab"], item, key=str)
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        await bench.started(2)
+        bench.sessions.reply("n.1/ab/code")
+        await bench.until(lambda: bench.sessions.running == ["n.1/a/code#0/1"])
+        await fail(bench, "n.1/a/code")
+        await bench.answer("blocked", "retry", note=" first\n")
+        await bench.started(3)
+    assert heard == {"a": (" first\n",), "ab": ()}

@@ -94,6 +94,7 @@ class FakeVisit:
         self.seen = seen if seen is not None else set()
         self.ref = VisitRef(RunId("run-1"), "node", 1)
         self.settings, self.comment, self.prompts = journal.settings, "", journal.prompts
+        self.retry_notes: tuple[str, ...] = ()
         self.work = Work("DEMO-1", "Export lists", "As CSV.", "", "demo", "/repo", "/ws", "beadmill/DEMO-1", "main")
 
     def at(self, key: str) -> FakeVisit:

@@ -160,6 +160,20 @@ async def test_a_provider_failure_blocks_and_continue_keeps_the_work(bench: Benc
     assert bench.desk.tasks[1].resume == SessionRef("t", "talk-7")
 
 
+async def test_a_note_beside_a_continue_reaches_the_agent_word_for_word_and_once(bench: Bench) -> None:
+    def breaks(task: AgentTask) -> Ended:
+        return Failed(session=SessionRef("t", "talk-7"), why=Why.OVERLOADED, message="busy", continuable=True)
+
+    bench.on("coding", breaks, writes(GOOD))
+    await bench.start(chain("build"))
+    async with bench.daemon():
+        row = await bench.gate()
+        await bench.answer("continue", note="  Use:\n\tthe `cache`.")
+        await bench.until(lambda: bench.run_state() == "completed")
+    assert (row["choices"], row["detail"]["takes_note"]) == (["retry", "continue"], True)
+    assert bench.desk.briefs("coding")[1].count("  Use:\n\tthe `cache`.") == 1
+
+
 async def test_a_turn_that_used_up_its_steps_is_told_to_go_on_as_often_as_an_unfinished_one(bench: Bench) -> None:
     def stops(task: AgentTask) -> Ended:
         return Failed(session=SessionRef("t", "talk-7"), why=Why.STEPS, message="no step is left", continuable=True)

@@ -115,6 +115,19 @@ async def test_a_workspace_that_cannot_be_prepared_blocks(bench: Bench) -> None:
     assert bench.last(SetupProfile).status == "blocked"
 
 
+async def test_the_note_of_a_retry_reaches_the_agent_that_repairs_the_workspace(bench: Bench) -> None:
+    bench.on("setup_plan", reply(readiness=NEEDED, steps=[step("exit 3")]))
+    bench.on(
+        "setup_repair", reply(readiness=NEEDED, steps=[step("exit 4")]), reply(readiness=NEEDED, steps=[step("true")])
+    )
+    await bench.start(chain("setup"), build={"attempts": 2})
+    async with bench.daemon():
+        await bench.answer("retry", note="Install nothing.")
+        await bench.until(lambda: bench.run_state() == "completed")
+    before, after = bench.desk.briefs("setup_repair")
+    assert ("Install nothing." in before, "Install nothing." in after) == (False, True)
+
+
 async def test_an_optional_step_may_fail(bench: Bench) -> None:
     bench.on("setup_plan", reply(readiness=NEEDED, steps=[step("exit 3", required=False)]))
     await run(bench)

@@ -134,3 +134,21 @@ async def test_a_ticket_says_which_sandbox_it_has_and_warns_when_there_is_none(
     await started()
     shown = text(await page(signed_in, "/tickets/API-1"))
     assert (f"Sandbox {sandbox}" in shown, "No sandbox: agents and commands" in shown) == (True, sandbox == "host")
+
+
+async def test_the_history_keeps_every_stop_with_how_it_went_on(
+    signed_in: httpx2.AsyncClient, cli: httpx2.AsyncClient, started: Starter
+) -> None:
+    await started(title="Block")
+    assert "What stopped it it does not work yet write" in text(await page(signed_in, "/tickets/API-1/history"))
+    assert (await cli.post("/api/v1/runs/API-1-r1/retry", json={"note": "look again"})).status_code == 200
+    first = (await cli.get("/api/v1/runs/API-1-r1/errors")).json()[0]
+    assert (first["number"], first["resolution"], first["note"], first["resumed_to"]) == (
+        1,
+        "retry",
+        "look again",
+        "write",
+    )
+    said = text(await page(signed_in, "/tickets/API-1/history"))
+    assert "Retry → write · owner" in said
+    assert (await cli.post("/api/v1/runs/API-1-r1/retry", json={"note": "  "})).status_code == 422

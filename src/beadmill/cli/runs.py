@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, Most, api, blind, fields, group, money, parked, run_of, show, table
+from beadmill.cli.common import AsJson, Most, api, blind, fields, group, money, parked, run_of, show, table, text_of
 from beadmill.cli.told import told
 
 app = group("Executions of SOPs. A run is named by its id, or by its ticket.")
@@ -59,6 +59,38 @@ def _one(run: Any) -> None:
         typer.echo(f"Held ({run['hold']}). Go on: beadmill run resume {run['id']}")
     for gate in run["gates"]:
         typer.echo(f"Waits for you: {gate['title']}\n  {gate['answer_with']}")
+
+
+@app.command("errors")
+def errors(run: Run, as_json: AsJson = False) -> None:
+    """What stopped the run, one after the other, and how it went on."""
+    client = api()
+    show(client.call("occurrences.listing", run=run_of(client, run)), as_json=as_json, text=_errors)
+
+
+def _errors(found: Any) -> None:
+    if not found:
+        typer.echo("Nothing has stopped this run.")
+    for one in found:
+        typer.echo(f"{one['number']}  {one['at'][:19].replace('T', ' ')}  {one['node']}  {one['code']}")
+        pairs = [
+            ("happened", one["message"]),
+            ("kept", one["kept"]),
+            ("phase", one["phase"]),
+            ("resolved", _resolved(one)),
+        ]
+        pairs += [("note", one["note"]), ("gate", one["gate"])]
+        fields([(f"   {name}", value) for name, value in pairs])
+        for name, value in (one["details"] or {}).items():
+            typer.echo(f"   {name}: {'; '.join(str(value).splitlines())[:500]}")
+
+
+def _resolved(one: Any) -> str:
+    if not one["resolution"]:
+        return "not yet"
+    to = f" → {one['resumed_to']}" if one["resumed_to"] else ""
+    by = f" by {one['by']}, {one['resolved_at'][:19].replace('T', ' ')}" if one["by"] else ""
+    return f"{one['resolution'].replace('_', ' ')}{to}{by}"
 
 
 @app.command("diff")
@@ -165,13 +197,15 @@ def resume(run: Run, as_json: AsJson = False) -> None:
 @app.command("retry")
 def retry(
     run: Run,
-    note: Annotated[str, typer.Option(help="A note for the next try.")] = "",
+    note: Annotated[
+        str, typer.Option(help="A note for the next try, as the agent shall read it; - reads standard input.")
+    ] = "",
     go_on: Annotated[bool, typer.Option("--continue", help="Resume the same agent conversation.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Try again what is blocked; only the scope that failed is forgotten. What waits for a provider asks again now."""
     client = api()
-    body = {"note": note, "choice": "continue" if go_on else "retry"}
+    body = {"note": text_of(note), "choice": "continue" if go_on else "retry"}
     show(client.call("runs.retry", run=run_of(client, run), body=body), as_json=as_json, text=_one)
 
 

@@ -73,6 +73,16 @@ class Activation:
             t.startswith(token) for t in (*self.memo.sessions, *self.memo.decisions)
         )
 
+    def retry_notes(self, scope: str) -> tuple[str, ...]:
+        """Notes of retries that forgot something above, at or below ``scope``."""
+        above = set(prefixes(scope))
+        notes: list[str] = []
+        for gate, row in sorted(self.memo.decisions.items(), key=lambda one: str(one[1]["at"])):
+            forgot: list[str] = row["detail"]["forget"] if gate.startswith(f"{self.visit}/blocked#") else []
+            if row["note"] and any(not scope or f in above or f.startswith(f"{scope}/") for f in forgot):
+                notes.append(row["note"])
+        return tuple(notes)
+
     async def write(self, fn: Callable[[Tx], T]) -> T:
         return await self.store.write(fn)
 

@@ -227,6 +227,7 @@ class Dispatcher:
         except Parked as parked:
             await self._park(act, parked.waits)
         except Blocked as blocked:
+            blocked.takes_note = definition.kind in self.nodes and self.nodes[definition.kind].spec.notes
             await self._block(act, blocked)
         else:
             await self.store.write(lambda tx: visits.finish(tx, act.visit, act.owner, act.graph, outcome))

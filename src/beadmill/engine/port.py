@@ -30,6 +30,7 @@ class NodeSpec:
     outcomes: frozenset[str]
     reads: tuple[type[Document], ...] = ()
     writes: tuple[type[Document], ...] = ()
+    notes: bool = False  # its agents are told what a person wrote beside a retry
     place: bool = False  # works only while its run holds one of the project's parallel_tickets places
 
 
@@ -77,6 +78,12 @@ class Visit(Protocol):
     def prompts(self) -> Mapping[str, str | None] | None:
         """The edited prompt templates as they were when the run started, by name; None for one that was unreadable.
         None in all = a run of an earlier release, which goes by the files."""
+        ...
+
+    @property
+    def retry_notes(self) -> tuple[str, ...]:
+        """What people wrote, word for word, when they had something of this scope tried again; oldest first. Only for
+        the brief of a session that starts."""
         ...
 
     def at(self, key: str) -> Visit:

@@ -61,6 +61,10 @@ class NamedVisit:
     def prompts(self) -> Mapping[str, str | None] | None:
         return self._act.prompts
 
+    @property
+    def retry_notes(self) -> tuple[str, ...]:
+        return self._act.retry_notes(self.scope)
+
     def at(self, key: str) -> NamedVisit:
         return NamedVisit(self._act, f"{self.scope}/{key}" if self.scope else key, self._settings)
 

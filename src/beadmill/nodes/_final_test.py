@@ -70,7 +70,7 @@ class FinalTest:
             if n > here.settings.build.attempts:
                 break
             then = await here.step("checkout", _escape.before, v, tree)
-            told_ = [*material, profile_part(profile), *_notes(notes)]
+            told_ = [*material, profile_part(profile), *_notes(notes, here.retry_notes)]
             watch = _escape.Watch(self.ground.trees, tree, start, then)
             (wrote, why), escape = await watch.over(
                 here, partial(self._agent, here, tree, n, told_), what="the final test"
@@ -205,5 +205,5 @@ def _local(path: str, wrote: FinalTestCommands, *, tracked: bool, inputs: Sequen
     return "generated_noise" if is_noise(path) else "undeclared_fallback"
 
 
-def _notes(notes: Sequence[str]) -> list[PartText]:
-    return [notes_part("final_test_notes", notes)] if notes else []
+def _notes(notes: Sequence[str], told: Sequence[str]) -> list[PartText]:
+    return [notes_part("final_test_notes", notes, told)] if notes or told else []

@@ -36,8 +36,12 @@ def bead_part(bead: Bead) -> PartText:
     return PartText("bead_data", json.dumps(meaning, indent=1, ensure_ascii=False))
 
 
-def notes_part(name: str, notes: Sequence[str]) -> PartText:
-    return PartText(name, "\n\n".join(f"### Note {n}\n{note.strip()}" for n, note in enumerate(notes, 1)))
+def notes_part(name: str, notes: Sequence[str], told: Sequence[str] = ()) -> PartText:
+    """``told`` comes from people, who find their words as they wrote them."""
+    lines = [f"### Note {n}\n{note.strip()}" for n, note in enumerate(notes, 1)]
+    return PartText(
+        name, "\n\n".join([*lines, *(f"### From the person who had it tried again\n{one}" for one in told)])
+    )
 
 
 def diff_part(diff: str, *, most: int = MAX_DIFF) -> PartText:

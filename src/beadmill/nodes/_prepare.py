@@ -147,7 +147,7 @@ class Preparer:
         """An agent with the web may install and correct the commands; inputs stay those a person approved."""
         parts = [
             ticket_part(v.work), part("execution_setup_plan", plan), PartText("failure", told(tried.failed)),
-            notes_part("execution_setup_notes", notes),
+            notes_part("execution_setup_notes", notes, v.retry_notes),
         ]  # fmt: skip
         briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         turn = v.scope.rpartition("-")[2]

@@ -62,6 +62,7 @@ class BuildNode:
         frozenset({"ok"}),
         reads=(Beads, SetupPlan, SetupProfile),
         writes=(Beads, BeadEvidence, RelevantFiles),
+        notes=True,
         place=True,
     )
 
@@ -166,7 +167,9 @@ class BuildNode:
         """The conversation with the agent. A try that ran out of time or was lost has failed; any other end blocks."""
         interfaces = await v.step("interfaces", self.ground.interfaces, v, work.bead)
         parts = [bead_part(work.bead), PartText("interfaces", "\n".join(interfaces)), profile_part(work.profile)]
-        parts.append(notes_part("bead_notes", start.notes))
+        # A retry of this conversation alone keeps the notes with which the try began.
+        told = [one for one in v.retry_notes if not any(one in known for known in start.notes)]
+        parts.append(notes_part("bead_notes", start.notes, told))
         if work.moved is not None:
             parts.append(part("relevant_files", work.moved))
         try:

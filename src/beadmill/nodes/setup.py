@@ -37,6 +37,7 @@ class SetupNode:
         frozenset({"ready"}),
         reads=(Beads, Prd, RelevantFiles),
         writes=(SetupPlan, SetupProfile),
+        notes=True,
         place=True,
     )
 

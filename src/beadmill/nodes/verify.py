@@ -50,6 +50,7 @@ class VerifyNode:
         frozenset({"ok", "failed"}),
         reads=(Beads, Prd, SetupPlan, SetupProfile),
         writes=(FinalTestReport,),
+        notes=True,
         place=True,
     )
 

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from beadmill.domain.values import Actor, Json, Permission
+from beadmill.domain.values import Actor, GateKind, Json, Permission
 from beadmill.errors import Conflict, Invalid
 from beadmill.operations import _rows, runs, views
+from beadmill.operations.occurrences import checked
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
@@ -122,11 +123,14 @@ async def answer(
     """Decides once. The same ``key`` again is the same answer.
 
     Raises Missing without ``etag``, Stale when what the gate shows has changed (naming who saved what), Conflict when
-    it is answered (naming who, what and when), Invalid for a choice or payload that the gate does not take.
+    it is answered (naming who, what and when), Invalid for a choice or payload that the gate does not take,
+    Unprocessable for a retry's note that is none.
     """
     row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
     require(actor, Permission(row.may))
     _sensible(row, choice, payload, note)
+    if row.kind == GateKind.BLOCKED:
+        checked(note)
     await ports.store.write(
         lambda tx: journal.answer(
             tx,

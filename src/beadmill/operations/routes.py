@@ -60,6 +60,7 @@ ROUTES: dict[str, Route] = {
     "runs.rerun": Route("POST", "/runs/{run}/rerun"),
     "runs.cancel": Route("POST", "/runs/{run}/cancel"),
     "runs.context": Route("GET", "/runs/{run}/context"),
+    "occurrences.listing": Route("GET", "/runs/{run}/errors"),
     "changes.diff": Route("GET", "/runs/{run}/diff"),
     "trail.listing": Route("GET", "/trail"),
     "artifacts.listing": Route("GET", "/artifacts"),

@@ -18,6 +18,7 @@ from beadmill.errors import Conflict, Refused
 from beadmill.operations import _context, _rows, views
 from beadmill.operations._prompts import frozen
 from beadmill.operations._rewind import rewind
+from beadmill.operations.occurrences import checked
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import known, once
@@ -199,9 +200,10 @@ async def retry(
 ) -> views.RunView:
     """Answers every open blocked gate of the run with ``choice``; what waits for a provider's limit asks again now.
 
-    Raises Conflict when there is neither.
+    Raises Conflict when there is neither, Unprocessable for a note that is none.
     """
     require(actor, Permission.RUN)
+    checked(note)
 
     def act(tx: Tx) -> list[str]:
         gates = _rows.open_gates(tx.conn, t.gates.c.run_id == run, t.gates.c.kind == "blocked")

@@ -186,6 +186,28 @@ class GateView(GateLine):
     decision: DecisionView | None
 
 
+class OccurrenceView(View):
+    """One stop of a run. ``details`` are its diagnostics. ``resolution``: retry, continue, send_back, another choice of
+    its gate, canceled, withdrawn, or "" while it is open; ``resumed_to`` is the node that went on."""
+
+    number: int
+    gate: str
+    node: str
+    visit: str
+    phase: str | None
+    code: str
+    message: str
+    details: Json
+    kept: str
+    at: str
+    state: str
+    resolution: str
+    note: str
+    by: str
+    resolved_at: str | None
+    resumed_to: str | None
+
+
 class DraftView(View):
     """An autosaved answer. ``revision`` 0 = nothing saved yet."""
 

@@ -177,7 +177,8 @@ def block_gate(tx: Tx, visit: str, error: Blocked) -> None:
     }
     plain = json.loads(json.dumps(said, default=str))  # whatever a node put there, the gate must open
     shown: Mapping[str, Json] = redact.ours().json(plain)  # tracebacks and output of tools may hold anything
-    detail = {**shown, "forget": list(error.forget), "continuable": error.continuable}
+    ways = {"forget": list(error.forget), "continuable": error.continuable, "takes_note": error.takes_note}
+    detail = {**shown, **ways, "phase": tx.run(sa.select(v.c.phase).where(v.c.id == visit)).scalar()}
     choices = ("retry", "continue") if error.continuable else ("retry",)
     gate = f"{visit}/blocked#{n}"
     gates.open_gate(tx, gate, visit, GateRequest(GateKind.BLOCKED, shown["message"], choices, detail=detail))

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from beadmill.domain.machine import RunState
-from beadmill.operations import beads, changes, runs, trail, views
+from beadmill.operations import beads, changes, occurrences, runs, trail, views
 from beadmill.operations.paging import Page
 from beadmill.web.api.common import Body, Cursor, InPorts, Key, Limit, Who, route
 
@@ -63,6 +63,11 @@ async def pause(*, ports: InPorts, actor: Who, key: Key, run: str, body: Pause |
 @route(router, "runs.resume")
 async def resume(*, ports: InPorts, actor: Who, key: Key, run: str) -> views.RunView:
     return await runs.resume(ports, run, actor=actor, key=key)
+
+
+@route(router, "occurrences.listing")
+async def errors(*, ports: InPorts, actor: Who, run: str) -> tuple[views.OccurrenceView, ...]:
+    return await occurrences.listing(ports, run, actor=actor)
 
 
 @route(router, "runs.retry")

@@ -10,7 +10,20 @@ from starlette.responses import Response
 
 from beadmill.errors import BeadmillError
 from beadmill.leaves import leaves
-from beadmill.operations import beads, events, gates, projects, runs, sessions, settings, sops, tickets, trail, views
+from beadmill.operations import (
+    beads,
+    events,
+    gates,
+    occurrences,
+    projects,
+    runs,
+    sessions,
+    settings,
+    sops,
+    tickets,
+    trail,
+    views,
+)
 from beadmill.operations.settings import patched
 from beadmill.web.pages import forms
 from beadmill.web.pages.forms import Posted, posted
@@ -239,4 +252,8 @@ async def history(on: On, key: str) -> Response:
     seq = ticket.current.seq if ticket.current else 0
     found = await _events(on, key, max(seq, LOOK_BACK), 200)
     receipts = (await trail.listing(on.ports, ticket=key, actor=on.actor)).lines
-    return await on.page("ticket/history.html", events=found, trail=receipts[::-1], **frame(ticket, "history"))
+    stops = [
+        one for run in reversed(ticket.runs) for one in await occurrences.listing(on.ports, run.id, actor=on.actor)
+    ]
+    seen = frame(ticket, "history")
+    return await on.page("ticket/history.html", events=found, trail=receipts[::-1], stops=stops, **seen)
