@@ -174,3 +174,12 @@ async def test_a_node_hears_what_people_wrote_beside_the_retries_of_its_own_scop
         await bench.answer("blocked", "retry", note=" first\n")
         await bench.started(3)
     assert heard == {"a": (" first\n",), "ab": ()}
+
+
+async def test_c59_a_done_that_an_earlier_run_left_ends_nothing_in_the_next(bench: Bench) -> None:
+    for run in ("r1", "r2"):
+        await bench.start(one("n"), run=run)
+    await bench.write(attempts.begin, "r1", "r1/n.1", "b", bead_sha="1", tree="", start_commit="c", key="k")
+    await bench.write(attempts.finish, "r1", "b", 1, state=AttemptState.DONE)
+    states = {run: bench.store.read_now(lambda conn, r=run: attempts.listed(conn, r)) for run in ("r1", "r2")}  # type: ignore[misc]
+    assert ([a.state for a in states["r1"]], states["r2"]) == ([AttemptState.DONE], ())
