@@ -223,6 +223,8 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
             return f"{_('The council chose the draft of seat')} {int(data.get('winner') or 0) + 1}"
         case "change.put":
             return f"{_('Change')} #{data.get('number')}: {say(STATE, data.get('state'))}"
+        case "gate.held":
+            return _("The clock of an agent's question was stopped")
         case "gate.rebound":
             return _("A document was edited at its gate")
         case "session.started":
