@@ -141,7 +141,6 @@ CHOICE: Mapping[str, str] = {
     "decide_yourself": "Let the agent decide",
     "skip_all": "Skip the rest",
     "edit": "Change an earlier answer",
-    "send_back": "Sent back",
     "canceled": "Canceled",
     "withdrawn": "Withdrawn",
     "merge": "Merge",
