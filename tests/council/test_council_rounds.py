@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from beadmill.artifacts.council import CouncilDrafts, CouncilRefined, CouncilVotes
+from beadmill.artifacts.council import CouncilDrafts, CouncilRefined, CouncilVotes, Inspiration
 from beadmill.artifacts.interview import Questions
 from beadmill.artifacts.reading.shapes import QUESTIONS as SHAPE
 from beadmill.briefs import Briefs, PartText
 from beadmill.council import INTERVIEW, Council, Desk, Draft, Drafts, Table
 from beadmill.domain.council import Tally, order
-from beadmill.domain.ended import Ended
+from beadmill.domain.ended import Ended, Replied, SessionRef
 from beadmill.engine.port import Visit
 from beadmill.errors import Blocked, Parked, TurnFailed
 from beadmill.processes.spec import AgentTask
@@ -94,6 +94,21 @@ async def test_a_vote_brief_names_no_author() -> None:
     assert rows.briefs("interview_vote")[0].count("\n### Draft ") == 2
 
 
+async def test_a_draft_whose_author_was_answered_says_so_without_a_name() -> None:
+    def second_asks(task: AgentTask) -> str | Ended:
+        asks = header(task)["seat"] == "2"
+        said = Replied(session=SessionRef(""), worked=timedelta(30), text=of_seat(task), answered=1)
+        return said if asks else of_seat(task)
+
+    rows = journal(interview_draft=second_asks)
+    await through(rows)
+    assert [draft.answered for draft in rows.last(CouncilDrafts).drafts] == [0, 1, 0]
+    said = [text.count("Do not mark it down merely for differing") for text in rows.briefs("interview_vote")]
+    assert said == [1, 0, 1]
+    (refining,) = rows.briefs("interview_refine")
+    assert refining.count("An alternative. While this draft was written, a person answered a question") == 1
+
+
 async def test_with_two_drafts_each_voter_scores_both() -> None:
     rows = journal(seats("a", "b"))
     await through(rows)
@@ -150,6 +165,62 @@ async def test_a_retry_after_a_missed_quorum_asks_only_the_seats_that_failed() -
     await through(rows)
     again = [name for name in rows.tasks if name.startswith("draft/")]
     assert again == ["draft/seat-2/draft/ask", "draft/seat-3/draft/ask"]
+
+
+async def test_a_missed_quorum_says_what_each_seat_gave_and_what_a_retry_does() -> None:
+    def only_the_first(task: AgentTask) -> str | Ended:
+        ends: dict[str, Ended | str] = {"2": lapsed(), "3": "No."}
+        return ends.get(header(task)["seat"]) or of_seat(task)
+
+    rows = journal(interview_draft=only_the_first)
+    with pytest.raises(Blocked) as caught:
+        await through(rows)
+    said = caught.value.message
+    assert said.startswith("1 of 3 seats gave a usable draft, 2 are needed. seat 2 scripted/b: timed_out: ")
+    assert "; seat 3 scripted/c: invalid_output: no usable questions after 2 replies: " in said
+    assert caught.value.next == "retry asks only the seats that failed"
+
+
+async def test_votes_of_nothing_but_zeros_elect_a_draft_that_exists() -> None:
+    def zeros(task: AgentTask) -> str:
+        return str(votes("interview")(task)).replace(": 10", ": 0").replace(": 50", ": 0")  # type: ignore[operator]
+
+    rows = journal(interview_vote=zeros, interview_draft=without_the_first)
+    played = await through(rows)
+    record = rows.last(CouncilVotes)
+    assert (record.means, record.winner, record.tie_break) == ({1: 0, 2: 0}, 1, "earliest seat")
+    assert played.refined.questions[0].question == "Who exports lists?"
+
+
+def without_the_first(task: AgentTask) -> str | Ended:
+    return failed() if header(task)["seat"] == "1" else of_seat(task)
+
+
+async def test_an_empty_refinement_is_no_refinement() -> None:
+    rows = journal(interview_refine=["", "", ""])
+    with pytest.raises(Blocked) as caught:
+        await through(rows)
+    assert (caught.value.code, caught.value.forget) == ("AGENT_OUTPUT_INVALID", ("refine",))
+    assert rows.all(CouncilRefined) == []
+
+
+async def test_the_idea_of_another_draft_is_booked_to_its_seat() -> None:
+    def takes_over(task: AgentTask) -> str:
+        other = next(n for n in (2, 3) if f"### Draft {n}" in task.brief.text)
+        taken = "inspiration: {draft: %d, item: Q02}" % other
+        changed = QUESTIONS.replace("Which columns?", "Which columns and in which order?")
+        shown = of_seat_3(changed)
+        change = f"{{type: modified, item_type: question, id: Q02, before: a, after: b, {taken}}}"
+        return f"{shown}changes:\n  - {change}\n"
+
+    rows = journal(interview_refine=takes_over)
+    await through(rows)
+    (change,) = rows.last(CouncilRefined).changes
+    assert (change.id, change.attribution, change.inspiration) == ("Q02", "inspired", Inspiration(draft=0, item="Q02"))
+
+
+def of_seat_3(text: str) -> str:
+    return text.replace("Who exports lists?", "Who exports lists for seat 3?")
 
 
 async def test_votes_have_a_quorum_of_their_own() -> None:

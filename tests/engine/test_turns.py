@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from beadmill.domain.ended import Failed, Limited, Replied, SessionRef, Why
+from beadmill.domain.ended import Asked, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.machine import AttemptState
 from beadmill.domain.values import Access, Outcome, Usage
 from beadmill.engine.port import Visit
@@ -43,6 +43,30 @@ async def test_turns_of_one_call_share_its_working_time(bench: Bench) -> None:
         await bench.until(lambda: bench.sessions.running == ["n.1/code#0/2"])
 
     assert task(bench.sessions.one("code")).budget == timedelta(minutes=50)
+
+
+@pytest.mark.parametrize(("choice", "answered"), [("answer", 1), ("decide_yourself", 0)])
+async def test_a_reply_tells_how_many_of_its_questions_a_person_answered(
+    bench: Bench, *, choice: str, answered: int
+) -> None:
+    heard: list[int] = []
+
+    async def body(v: Visit, _: Any) -> Outcome:
+        heard.append((await v.agent("look", lambda: agent_task())).answered)
+        return OK
+
+    bench.node("n", body)
+    async with bench.daemon():
+        await bench.start(one("n"))
+        await bench.started(1)
+        session = bench.sessions.one("look")
+        session.end = Asked(session=SessionRef(session.token, "talk"), question="Which?")
+        await bench.gate_open("question")
+        await bench.answer("question", choice, payload={"answer": "The first."})
+        await bench.started(2)
+        bench.sessions.reply("look")
+        await bench.until(lambda: bench.run_state() == "completed")
+    assert heard == [answered]
 
 
 async def test_a_reset_time_that_has_passed_is_a_pause_not_a_turn_at_once(bench: Bench) -> None:

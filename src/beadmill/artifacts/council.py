@@ -34,6 +34,7 @@ class SeatDraft(Record):
     seconds: float = 0
     metrics: dict[str, int] = {}
     interventions: tuple[Intervention, ...] = ()
+    answered: int = 0  # questions of the seat that a person answered while it drafted
 
 
 class CouncilDrafts(Document):
@@ -139,6 +140,7 @@ class CoveragePass(Record):
     extra: bool = False  # an "Extra Fix" a person asked for
     decisions: tuple[Decided, ...] = ()  # what the revision after this pass had to carry out
     synthetic: bool = False  # no audit: the person skipped the rest, or nothing was to be asked
+    final: bool = False  # the last one allowed: its gaps go to the person as they are
 
 
 class Coverage(Document):

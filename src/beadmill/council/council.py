@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
@@ -31,6 +31,7 @@ from beadmill.engine.port import Visit
 from beadmill.errors import Blocked
 
 D = TypeVar("D", bound=Document)
+ASKED = "While this draft was written, a person answered a question of its author."
 Draw = Callable[[Desk], Awaitable[Draft[D]]]
 
 
@@ -63,7 +64,7 @@ class Council(Generic[D]):
             desk = self.desk(position, await v.renewed())
             draft: Draft[D] | None = None
             try:
-                draft = await work(desk)
+                draft = replace(await work(desk), answered=desk.answered)
             except (SeatOut, Blocked) as error:
                 if self.table.solo:
                     raise blocked_of(error) from error
@@ -91,6 +92,7 @@ class Council(Generic[D]):
             seconds=(desk.budget - desk.left).total_seconds(),
             metrics=metrics(draft.document),
             interventions=draft.interventions,
+            answered=draft.answered,
         )
 
     def _out(self, desk: Desk, out: SeatOut) -> SeatDraft:
@@ -138,7 +140,7 @@ class Council(Generic[D]):
                 "score",
                 f"{self.domain.name}_vote",
                 ballot_shape(self.domain.rubric, labels),
-                lambda: (*parts(), *shown([drafts.of(seat) for seat in seen])),
+                lambda: (*parts(), *shown([drafts.of(seat) for seat in seen], _not_marked_down)),
                 values={"rubric": self.domain.rubric, "labels": labels},
                 context={
                     "labels": labels,
@@ -216,8 +218,14 @@ async def new_seed() -> str:
     return uuid4().hex
 
 
-def _whose(number: int) -> str:
-    return "This is your own draft, the winner." if number == 1 else "An alternative."
+def _not_marked_down(_number: int, draft: Draft[D]) -> str:
+    """Without a name: who asked knows more than the others, and its draft may differ for that alone (reference §2.4)."""
+    return f"{ASKED} Do not mark it down merely for differing from the others." if draft.answered else ""
+
+
+def _whose(number: int, draft: Draft[D]) -> str:
+    own = "This is your own draft, the winner." if number == 1 else "An alternative."
+    return f"{own} {ASKED}" if draft.answered else own
 
 
 def _scores(lines: dict[str, ScoreLine], seen: Sequence[int]) -> tuple[Score, ...]:

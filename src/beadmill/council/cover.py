@@ -139,6 +139,7 @@ class Cover(Generic[D]):
             gaps=reply.gaps,
             candidate_sha256=candidate.ref.sha256,
             extra=extra,
+            final=not extra and final_pass(len(candidate.coverage.passes) + 1, self.limit),
         )
         passes = (*candidate.coverage.passes, found)
         coverage = candidate.coverage.model_copy(update={"passes": passes, "ended": ended})

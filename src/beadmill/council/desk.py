@@ -60,6 +60,7 @@ class Desk:
         self.position = position
         self.v = v
         self.budget = self.left = timedelta(seconds=v.settings.council.deadline_s)
+        self.answered = 0  # questions of this seat that a person answered
 
     @property
     def seat(self) -> Seat:
@@ -115,6 +116,7 @@ class Desk:
             check=check,
         )
         self.left -= done.worked
+        self.answered += done.answered
         return done
 
 

@@ -16,12 +16,14 @@ D = TypeVar("D", bound=Document)
 
 @dataclass(frozen=True, slots=True)
 class Draft(Generic[D]):
-    """``basis`` is what the seat rested on (its Full Answers in the PRD council)."""
+    """``basis`` is what the seat rested on (its Full Answers in the PRD council); ``answered`` counts the questions of
+    the seat that a person answered meanwhile."""
 
     seat: int
     document: D
     basis: Document | None = None
     interventions: tuple[Intervention, ...] = ()
+    answered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,10 @@ def label(number: int) -> str:
     return f"Draft {number}"
 
 
-def shown(drafts: Sequence[Draft[D]], remark: Callable[[int], str] = lambda _number: "") -> tuple[PartText, ...]:
+def shown(drafts: Sequence[Draft[D]], remark: Callable[[int, Draft[D]], str]) -> tuple[PartText, ...]:
     """One part per draft, numbered from 1 in the given order. YAML in a fence, so no line of it looks like a heading."""
     return tuple(
-        PartText("drafts", f"### {label(n)}\n\n{_line(remark(n))}{fenced(draft.document)}")
+        PartText("drafts", f"### {label(n)}\n\n{_line(remark(n, draft))}{fenced(draft.document)}")
         for n, draft in enumerate(drafts, 1)
     )
 

@@ -46,10 +46,12 @@ class _End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replied(_End):
-    """``data`` is set when the CLI's own schema mode gave a structured value."""
+    """``data`` is set when the CLI's own schema mode gave a structured value; ``answered`` counts the questions of the
+    call that a person answered."""
 
     text: str
     data: Json = None
+    answered: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

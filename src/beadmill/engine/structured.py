@@ -28,12 +28,13 @@ _WORTH_ANOTHER = frozenset({Why.TRANSPORT, Why.TRUNCATED, Why.NO_RESULT, Why.OVE
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[T]):
-    """``reply`` is the accepted one; ``worked`` is the working time of all tries together."""
+    """``reply`` is the accepted one; ``worked`` and ``answered`` (questions that a person answered) are of all tries."""
 
     value: T
     reply: Replied
     interventions: tuple[Intervention, ...] = ()
     worked: timedelta = timedelta()
+    answered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ async def structured(
     here = v.at(name)
     exchange = _Exchange(shape, task, brief, briefs, context)
     raw: list[RawReply] = []
-    worked = timedelta()
+    worked, answered = timedelta(), 0
     repair: tuple[Replied, str] | None = None
     for n in range(1, retries + 2):
         call = "ask" if n == 1 else f"ask-{n}"
@@ -120,11 +121,12 @@ async def structured(
             raw.append(_ended(failed))
             continue
         worked += reply.worked
+        answered += reply.answered
         reading = _judged(_reading(shape, reply, context), check)
         raw.append(_raw(reply, reading, fresh=last is None))
         if reading.ok and reading.value is not None:
             await _keep(here, shape.name, raw, reading.interventions)
-            return Structured(reading.value, reply, _noted(raw, reading.interventions), worked)
+            return Structured(reading.value, reply, _noted(raw, reading.interventions), worked, answered)
         anew = fresh or reading.failure in _ANEW or not reply.session.conversation
         repair = None if anew else (reply, reading.error)
     kept = await _keep(here, shape.name, raw, ())

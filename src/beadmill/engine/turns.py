@@ -46,7 +46,7 @@ async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *,
 async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -> Ended:
     """All turns share the task's working time."""
     resume, brief = await _continued(act, name), None
-    lost = stops = asked = limited = 0
+    lost = stops = asked = answered = limited = 0
     worked = timedelta()
     turn = 0
     while True:
@@ -57,9 +57,9 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
             asked += 1
             if asked > MOST_ASKED:
                 return _gave_up(end, Why.INTERNAL, f"The agent asked {asked} questions in one turn")
-            may = make().questions
-            said = await _question(act, f"{name}/question-{turn}", end) if may else NO_QUESTIONS
-            resume, brief = end.session, _words(said)
+            said = await _question(act, f"{name}/question-{turn}", end) if make().questions else (NO_QUESTIONS, False)
+            answered += said[1]
+            resume, brief = end.session, _words(said[0])
         elif isinstance(end, Limited):
             limited += 1
             if limited > MOST_LIMITS:
@@ -79,7 +79,8 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
             return _lost(act, name, turn)
         else:
             assert not isinstance(end, Ran)
-            return replace(end, worked=worked + end.worked)
+            end = replace(end, worked=worked + end.worked)
+            return replace(end, answered=answered) if isinstance(end, Replied) else end
         worked += timedelta() if isinstance(end, Lost) else end.worked
 
 
@@ -139,7 +140,8 @@ def _told_to_continue(act: Activation, name: str) -> bool:
     return bool(said) and said[max(said)] == "continue"
 
 
-async def _question(act: Activation, name: str, end: Asked) -> str:
+async def _question(act: Activation, name: str, end: Asked) -> tuple[str, bool]:
+    """What the person said; None when nobody answered."""
     window = timedelta(seconds=act.settings.questions.window_s)
     request = GateRequest(
         GateKind.QUESTION,
@@ -153,8 +155,8 @@ async def _question(act: Activation, name: str, end: Asked) -> str:
     answer = await ask(act, name, request)
     said = str((answer.payload or {}).get("answer", "") or answer.note)
     if answer.choice == "answer" and said.strip():
-        return said
-    return NOBODY if answer.by == TIMEOUT else YOURSELF
+        return said, True
+    return NOBODY if answer.by == TIMEOUT else YOURSELF, False
 
 
 def _words(text: str) -> Brief:

@@ -201,7 +201,7 @@ class _Talk:
                 budget_left=follow_ups_left(session),
             )
             session = session.model_copy(update={"summary": reply.summary})
-            passes = (*coverage.passes, _pass(number, reply))
+            passes = (*coverage.passes, _pass(number, reply, final=final_pass(number, limit)))
             coverage = Coverage.model_validate(
                 {"domain": "interview", "passes": passes, "ended": verdict.ended or "gaps"}
             )
@@ -253,10 +253,10 @@ class _Talk:
         return session
 
 
-def _pass(number: int, reply: CoverageReply) -> CoveragePass:
+def _pass(number: int, reply: CoverageReply, *, final: bool) -> CoveragePass:
     """Gaps and follow-ups go together: a question without a named gap is one."""
     gaps = reply.gaps or tuple(str(one["question"]) for one in reply.follow_up_questions)
-    return CoveragePass(number=number, status="gaps" if gaps else "clean", gaps=gaps)
+    return CoveragePass(number=number, status="gaps" if gaps else "clean", gaps=gaps, final=final)
 
 
 def _turn_parts(kind: str, session: InterviewSession, ticket: PartText, *, edited: bool) -> Sequence[PartText]:
