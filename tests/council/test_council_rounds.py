@@ -207,9 +207,9 @@ async def test_an_empty_refinement_is_no_refinement() -> None:
 async def test_the_idea_of_another_draft_is_booked_to_its_seat() -> None:
     def takes_over(task: AgentTask) -> str:
         other = next(n for n in (2, 3) if f"### Draft {n}" in task.brief.text)
-        taken = "inspiration: {draft: %d, item: Q02}" % other
+        taken = f"inspiration: {{draft: {other}, item: Q02}}"
         changed = QUESTIONS.replace("Which columns?", "Which columns and in which order?")
-        shown = of_seat_3(changed)
+        shown = changed.replace("Who exports lists?", "Who exports lists for seat 3?")
         change = f"{{type: modified, item_type: question, id: Q02, before: a, after: b, {taken}}}"
         return f"{shown}changes:\n  - {change}\n"
 
@@ -217,10 +217,6 @@ async def test_the_idea_of_another_draft_is_booked_to_its_seat() -> None:
     await through(rows)
     (change,) = rows.last(CouncilRefined).changes
     assert (change.id, change.attribution, change.inspiration) == ("Q02", "inspired", Inspiration(draft=0, item="Q02"))
-
-
-def of_seat_3(text: str) -> str:
-    return text.replace("Who exports lists?", "Who exports lists for seat 3?")
 
 
 async def test_votes_have_a_quorum_of_their_own() -> None:

@@ -195,9 +195,9 @@ class Bench:
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Waits for a condition over what the store and the sessions show, ten seconds at most."""
-        async with asyncio.timeout(10):
+    async def until(self, holds: Callable[[], bool], *, seconds: float = 10) -> None:
+        """Waits for a condition over what the store and the sessions show."""
+        async with asyncio.timeout(seconds):
             async for _ in self.store.events.subscribe(every=lambda: 0.02):
                 if holds():
                     return

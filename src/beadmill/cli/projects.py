@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, api, fields, group, overrides, set_all, settings_of, show, table
+from beadmill.cli.common import AsJson, api, fields, group, money, overrides, set_all, settings_of, show, table
 
 app = group("Repositories that Beadmill works on.")
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting, for example build.attempts=3. Repeatable.")]
@@ -65,6 +65,28 @@ def _one(answer: Any) -> None:
     )
     for problem in repository.get("problems", ()):
         typer.echo(f"! {problem}")
+
+
+@app.command("council")
+def council(short: str, as_json: AsJson = False) -> None:
+    """What each seat achieved: drafts, votes, wins, ideas taken over, what was merged, and at what cost."""
+    show(api().call("councils.record", short=short), as_json=as_json, text=_record)
+
+
+def _record(answer: Any) -> None:
+    columns = ("SEAT", "DRAFTS", "FAILED", "MEAN", "WON", "ADOPTED", "BROUGHT", "APPROVED", "MERGED", "SPENT", "TIME")
+    table(columns, [_achieved(seat) for seat in answer["seats"]], empty="No council has sat yet.")
+    for name, text in answer["definitions"].items() if answer["seats"] else ():
+        typer.echo(f"{name:<9} {text}")
+
+
+def _achieved(seat: Any) -> tuple[Any, ...]:
+    drafted = seat["drafts"].get("completed", 0)
+    mean = "-" if seat["mean"] is None else f"{seat['mean']:.1f}"
+    won = f"{sum(seat['wins'].values())} of {sum(seat['stood'].values())}"
+    items = (seat["adopted"], seat["brought"], seat["approved"], seat["merged"])
+    spent = (money(seat["spend"]), f"{seat['spend']['agent_seconds']:.0f} s")
+    return (seat["label"], drafted, sum(seat["drafts"].values()) - drafted, mean, won, *items, *spent)
 
 
 @app.command("set")

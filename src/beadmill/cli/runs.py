@@ -159,6 +159,44 @@ def _part(part: Any) -> tuple[str, ...]:
     return ("", count, "", "") if part["dropped"] else (count, "", "", "")
 
 
+@app.command("council")
+def council(
+    run: Run,
+    node: Annotated[str, typer.Argument(help="interview, prd or beads.")],
+    visit: Annotated[int, typer.Option(help="Which visit of the step; 0 is the newest.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """The seats of a planning step: what each is doing, how its draft and vote ended, its time and cost."""
+    client = api()
+    answer = client.call("councils.show", run=run_of(client, run), node=node, query={"visit": visit})
+    show(answer, as_json=as_json, text=_council)
+
+
+def _council(answer: Any) -> None:
+    rows = [
+        (
+            phase["name"],
+            seat["seat"] + 1,
+            seat["label"],
+            seat["state"].replace("_", " "),
+            money(seat["spend"]),
+            _worked(seat),
+        )
+        for phase in answer["phases"]
+        for seat in phase["seats"]
+    ]
+    table(("PHASE", "SEAT", "AGENT", "STATE", "SPENT", "WORKED"), rows, empty="The council has not begun.")
+    for seat in [seat for phase in answer["phases"] for seat in phase["seats"] if seat["error"]]:
+        typer.echo(f"Seat {seat['seat'] + 1}: {seat['error']}")
+    if answer["votes"]:
+        means = ", ".join(f"seat {int(s) + 1}: {mean:.1f}" for s, mean in answer["votes"]["means"].items())
+        typer.echo(f"Means: {means}. Chosen: the draft of seat {answer['votes']['winner'] + 1}.")
+
+
+def _worked(seat: Any) -> str:
+    return f"{seat['spend']['agent_seconds']:.0f} s"
+
+
 @app.command("watch")
 def watch(
     run: Run,

@@ -72,7 +72,7 @@ class Council(Generic[D]):
                 record = self._out(desk, out)
             else:
                 record = self._completed(desk, draft)
-            await v.emit("drafted", self._event("drafted", seat=position, outcome=record.outcome))
+            await v.emit("drafted", self._event("drafted", seat=position, outcome=record.outcome, error=record.error))
             return _Sat(record, draft, v.scope)
 
         sat = await self.v.at("draft").map(range(len(self.table.seats)), one, key=seat_key)
@@ -154,7 +154,7 @@ class Council(Generic[D]):
             ballot = ballot.model_copy(update={"outcome": out.outcome, "error": out.error[:2000]})
         else:
             ballot = ballot.model_copy(update={"scores": _scores(done.value, seen)})
-        await v.emit("voted", self._event("ballot", seat=voter, outcome=ballot.outcome))
+        await v.emit("voted", self._event("ballot", seat=voter, outcome=ballot.outcome, error=ballot.error))
         return ballot
 
     async def refine(

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from beadmill.operations import projects, views
+from beadmill.operations import councils, projects, views
 from beadmill.operations.paging import Page
 from beadmill.web.api.common import Body, Cursor, InPorts, Key, Limit, Who, route
 
@@ -51,3 +51,8 @@ async def change(*, ports: InPorts, actor: Who, key: Key, short: str, body: Proj
 @route(router, "projects.remove")
 async def remove(*, ports: InPorts, actor: Who, short: str) -> views.Done:
     return await projects.remove(ports, short, actor=actor)
+
+
+@route(router, "councils.record")
+async def council(*, ports: InPorts, actor: Who, short: str) -> views.CouncilRecord:
+    return await councils.record(ports, short, actor=actor)

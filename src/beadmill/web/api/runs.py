@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from beadmill.domain.machine import RunState
-from beadmill.operations import beads, changes, occurrences, runs, trail, views
+from beadmill.operations import beads, changes, councils, occurrences, runs, trail, views
 from beadmill.operations.paging import Page
 from beadmill.web.api.common import Body, Cursor, InPorts, Key, Limit, Who, route
 
@@ -99,6 +99,11 @@ async def bead(*, ports: InPorts, actor: Who, run: str, bead: str) -> views.Bead
 @route(router, "trail.listing")
 async def trail_listing(*, ports: InPorts, actor: Who, run: str = "", ticket: str = "") -> views.TrailView:
     return await trail.listing(ports, run=run, ticket=ticket, actor=actor)
+
+
+@route(router, "councils.show")
+async def council(*, ports: InPorts, actor: Who, run: str, node: str, visit: int = 0) -> views.CouncilView:
+    return await councils.show(ports, run, node, visit=visit, actor=actor)
 
 
 class Patch(BaseModel):

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, Response
 
 from beadmill.artifacts.yaml import dump
 from beadmill.errors import BeadmillError
-from beadmill.operations import agents, logins, projects, settings, status, views
+from beadmill.operations import agents, councils, logins, projects, settings, status, views
 from beadmill.operations.settings import patched
 from beadmill.web.pages.forms import Posted, posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
@@ -74,6 +74,12 @@ async def _show(
         agents=on.ports.agents.names(),
         error=error,
     )
+
+
+@router.get("/projects/{short}/council")
+async def council(on: On, short: str) -> Response:
+    """What the seats achieved in the councils of the project."""
+    return await on.page("council_record.html", record=await councils.record(on.ports, short, actor=on.actor))
 
 
 @router.post("/projects/{short}")

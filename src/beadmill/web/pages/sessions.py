@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from beadmill.artifacts.rubric import MEANINGS, RUBRICS
 from beadmill.errors import NotFound
-from beadmill.operations import artifacts, runs, sessions, tickets, views
+from beadmill.operations import artifacts, councils, runs, sessions, tickets, views
 from beadmill.operations.ports import Ports
 from beadmill.web.pages.screen import On, PageRoute, Screen
 from beadmill.web.pages.tickets import frame
 
 router = APIRouter(route_class=PageRoute)
-COUNCIL = ("council_drafts", "council_votes", "council_refined", "coverage")
+COUNCIL = ("interview", "prd", "beads")  # kinds of nodes
 
 
 @router.get("/sessions/{token:path}")
@@ -56,6 +54,8 @@ async def _node(on: Screen, ticket: views.TicketView, run: views.RunView, node: 
     values: dict[str, Any] = {"documents": (), "council": None, "sessions": (), "live_sessions": ()}
     if chosen is not None:
         values = await _visit(on.ports, on, chosen)
+        if known.kind in COUNCIL:
+            values["council"] = await councils.show(on.ports, run.id, node, visit=chosen.n, actor=on.actor)
     return await on.page(
         "ticket/node.html", of=known, visits=visits, chosen=chosen, **values, **frame(ticket, "", node=node)
     )
@@ -66,20 +66,10 @@ async def _visit(ports: Ports, on: Screen, visit: views.VisitView) -> dict[str, 
     told = (await sessions.listing(ports, visit=visit.id, actor=on.actor, limit=200)).items
     return {
         "documents": [line for line in lines if line.kind != "reply"],
-        "council": await _council(on, lines),
+        "council": None,
         "sessions": told,
         "live_sessions": [s for s in told if s.ended is None],
     }
-
-
-async def _council(on: Screen, lines: Sequence[views.ArtifactLine]) -> dict[str, Any] | None:
-    """The newest of each document of the council, and its rubric. None for a node without one."""
-    newest = {line.kind: line.row for line in lines if line.kind in COUNCIL}
-    if not newest:
-        return None
-    found = {kind: (await artifacts.show(on.ports, row, actor=on.actor)).document for kind, row in newest.items()}
-    domain = next(iter(found.values()))["domain"]
-    return {**dict.fromkeys(COUNCIL), **found, "rubric": RUBRICS[domain], "meanings": MEANINGS[domain]}
 
 
 @router.get("/runs/{run}")

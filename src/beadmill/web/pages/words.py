@@ -177,6 +177,41 @@ KIND: Mapping[str, str] = {
     "coverage": "Coverage checks",
     "reply": "Raw reply of an agent",
 }
+SEAT: Mapping[str, str] = {
+    "pending": "not yet",
+    "working": "working",
+    "asks": "waits for your answer",
+    "completed": "done",
+    "timed_out": "ran out of time",
+    "invalid_output": "gave nothing that can be read",
+    "full_answers_invalid": "could not answer the skipped questions, so it did not draft",
+    "failed": "failed",
+}
+DOMAIN: Mapping[str, str] = {"interview": "Interview", "prd": "Requirements", "beads": "Plan of work"}
+COUNCIL_PHASE: Mapping[str, str] = {
+    "live": "The winner interviews",
+    "refine": "The winner refines",
+    "cover": "The winner checks for gaps",
+    "expand": "The winner writes out every bead",
+    "fix": "The winner fixes gaps that you saw",
+}
+TIE: Mapping[str, str] = {
+    "implementer": "Several drafts had the highest mean: the draft of the first seat goes before the others.",
+    "earliest seat": "Several drafts had the highest mean: the earliest seat of them goes before the others.",
+}
+ATTRIBUTION: Mapping[str, str] = {
+    "model_unattributed": "an idea of the winner",
+    "synthesized_unattributed": "found by comparing; the winner had not listed it",
+    "invalid_unattributed": "the winner named a draft that it was not shown",
+}
+ENDED: Mapping[str, str] = {
+    "clean": "It ended because nothing is missing.",
+    "gaps": "Gaps are left, and only a person can settle them.",
+    "coverage_pass_limit_reached": "It ended because the last check allowed was done; its gaps go to you.",
+    "follow_up_budget_exhausted": "It ended because no more questions may be asked; its gaps go to you.",
+    "follow_up_generation_failed": "It ended because the check named gaps and no question that could be asked.",
+    "skipped": "There was no check, because the rest of the interview was skipped.",
+}
 END: Mapping[str, str] = {
     "Replied": "replied",
     "Asked": "asked a question",
