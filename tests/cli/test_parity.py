@@ -15,7 +15,7 @@ from beadmill import cli, operations
 from beadmill.operations.routes import ROUTES
 
 # Operations without a verb of their own, with the reason.
-NO_VERB: dict[str, str] = {}
+NO_VERB = {"drafts.discard": "an open form forgets its own draft; a terminal keeps none of a document"}
 # Functions with ``ports`` and ``actor`` that are not operations of their own, with the reason.
 INSIDE = {
     "logins.enter": "the door itself: spends a link",

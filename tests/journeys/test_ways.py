@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tests.journeys.small_world import END_TO_END, Small
@@ -77,6 +79,24 @@ def test_an_edited_plan_is_what_is_approved_and_a_stale_edit_or_approval_is_refu
     broken = small.cli("artifact", "edit", str(saved.json["row"]), "--file", str(file))
     assert (broken.code, "line 1" in broken.err, "kept: " in broken.err) == (2, True, True)
     assert small.cli("gate", "show", key, "--json").json["shows"][0]["row"] == saved.json["row"]
+
+
+def test_an_editor_opens_again_with_the_damaged_text_until_it_can_be_saved(small: Small) -> None:
+    key = small.ticket(*NO_QUESTIONS, "--set", "gates.interview=off")
+    small.asked(key)
+    row = str(newest(small, key, "prd")["row"])
+    editor = small.root / "editor"
+    editor.write_text('#!/bin/sh\ngrep -q colour "$1" && sed -i s/colour.*/#/ "$1" || echo "colour: red" >> "$1"\n')
+    editor.chmod(0o700)
+    cli = replace(small.cli, extra=(*small.cli.extra, ("EDITOR", str(editor))))
+    given_up = cli("artifact", "edit", row)
+    kept = given_up.err.partition("kept: your text, in ")[2].splitlines()[0]
+    assert (given_up.code, "unknown key colour\n  | colour: red\n" in given_up.err) == (2, True)
+    assert Path(kept).read_text(encoding="utf-8").endswith("colour: red\n")
+    checked = cli("artifact", "check", row, "--file", kept)
+    assert (checked.code, checked.out.splitlines()[1]) == (1, "  | colour: red")
+    again = cli("artifact", "edit", row, stdin="y\n")
+    assert (again.code, again.out.splitlines()[0].endswith(f"is row {row}.")) == (0, True)
 
 
 def test_a_blocked_build_goes_on_after_a_retry_with_a_note(small: Small) -> None:

@@ -230,3 +230,31 @@ async def test_every_operation_is_in_the_description(cli: httpx2.AsyncClient) ->
 async def test_the_documentation_page_names_every_address(cli: httpx2.AsyncClient) -> None:
     page = (await cli.get("/api/docs")).text
     assert [name for name in ROUTES if f"{name}." not in page] == []
+
+
+async def test_a_text_is_checked_without_being_saved(cli: httpx2.AsyncClient, started: Starter) -> None:
+    ticket = await started()
+    row = (await cli.get(f"/api/v1/artifacts?ticket={ticket.key}")).json()["items"][0]["row"]
+    answers = [
+        (await cli.post(f"/api/v1/artifacts/{row}/check", json={"text": text})).json()
+        for text in ("colour: red\n", (await cli.get(f"/api/v1/artifacts/{row}")).json()["text"])
+    ]
+    assert [answer["valid"] for answer in answers] == [False, True]
+    assert answers[0]["problems"][0] == {
+        "line": 1,
+        "column": 1,
+        "reason": "unknown key colour",
+        "text": "colour: red",
+        "path": "colour",
+    }
+    assert len((await cli.get(f"/api/v1/artifacts?ticket={ticket.key}")).json()["items"]) == 1
+
+
+async def test_a_draft_is_forgotten_by_the_window_that_has_it(cli: httpx2.AsyncClient, started: Starter) -> None:
+    ticket = await started()
+    target = f"/api/v1/drafts/{(await cli.get(f'/api/v1/artifacts?ticket={ticket.key}')).json()['items'][0]['row']}"
+    saved = (await cli.put(target, json={"body": {"text": "x"}, "revision": 0})).json()["revision"]
+    stale = await cli.delete(f"{target}?revision=0")
+    gone = await cli.delete(f"{target}?revision={saved}")
+    assert [saved, stale.status_code, gone.status_code] == [1, 409, 200]
+    assert (await cli.get(target)).json()["body"] is None

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pydantic import ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.representer import SafeRepresenter
 
 from beadmill.artifacts.base import KINDS, Document
-from beadmill.artifacts.reading.fit import Fit
-from beadmill.artifacts.reading.notes import Notes
-from beadmill.artifacts.reading.pipeline import told
+from beadmill.artifacts.problems import Checked, Path, Problem, accepted, fitted, meaning, placed, twins
+from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.tree import BadText, Work
 from beadmill.artifacts.reading.tree import from_yaml as tree_from_yaml
-from beadmill.errors import NotFound, Unprocessable
+from beadmill.errors import NotFound
 
 _ODD = re.compile(
     r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -60,52 +59,86 @@ def dump(value: Any) -> str:
 
 def from_yaml(kind: str, text: str) -> Document:
     """A person's edit of a ``kind``. Raises NotFound for an unknown kind, Unprocessable with line and column (from 1)."""
+    return accepted(check_yaml(kind, text))
+
+
+def check_yaml(kind: str, text: str) -> Checked:
+    """Every problem of a person's edit. Raises NotFound for an unknown kind."""
     model = KINDS.get(kind)
     if model is None:
         raise NotFound(f"there is no document kind {kind!r}")
-    _refuse_conflict_markers(text)
-    try:
-        tree = tree_from_yaml(text, Work()).tree
-    except BadText as error:
-        last = text.rstrip().count("\n")
-        line, column = (min(error.began, last), 0) if error.cut else (error.line, error.column)
-        raise _wrong(error.message + (", begun here" if error.cut else ""), line, column) from error
+    lines = text.split("\n")
+    if conflicts := tuple(markers(lines)):
+        return Checked(None, conflicts)
+    tree = _tree(text, lines)
+    if isinstance(tree, tuple):
+        return Checked(None, tree)
     if not isinstance(tree, dict):
-        raise _wrong(f"a {kind} is a mapping", 0, 0)
-    notes = Notes()
-    fitted = Fit({}, notes).model(model, tree)
-    lost = [note.detail for note in notes.all() if note.category == "dropped"]
-    if lost:
-        line = _line_of(text, lost[0])
-        raise _wrong(f"unknown key {lost[0]}", line, 0)
+        return Checked(None, (Problem(f"a {kind} is a mapping", 1, 1, lines[0]),))
+    document, found = fitted(model, tree)
+    found += [*twins(tree), *(meaning(document) if document is not None else ())]
+    return Checked(None if found else document, placed(found, _Places(text).of, lines) if found else ())
+
+
+def markers(lines: Sequence[str]) -> Iterator[Problem]:
+    """What git leaves in a file when a merge did not end."""
+    inside = False
+    for n, line in enumerate(lines, 1):
+        inside = inside or line.startswith("<<<<<<< ")
+        if line.startswith(("<<<<<<< ", ">>>>>>> ", "||||||| ")) or (inside and line.rstrip() == "======="):
+            yield Problem("conflict marker of a merge: keep one side and delete the marker", n, 1, line)
+
+
+def _tree(text: str, lines: Sequence[str]) -> Any:
+    """The tree, or a tuple of problems. The parser stops at the first; each top-level part is asked for its own."""
     try:
-        return model.model_validate(fitted)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]["loc"]
-        raise _wrong(told(error), _line_of(text, ".".join(map(str, first))), 0) from error
+        return tree_from_yaml(text, Work()).tree
+    except BadText as error:
+        first = _bad(error, text, lines, 0)
+    starts = [n for n, line in enumerate(lines) if re.match(r"[A-Za-z_][\w-]*:(\s|$)", line)]
+    parts = [(n, "\n".join(lines[n:end])) for n, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+    found = [first, *(one for n, part in parts if (one := _part(part, lines, n)) is not None)]
+    return tuple(sorted({p.line: p for p in reversed(found)}.values(), key=lambda p: p.line))
 
 
-def _refuse_conflict_markers(text: str) -> None:
-    for n, line in enumerate(text.splitlines()):
-        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            raise _wrong("conflict markers of a merge", n, 0)
+def _part(text: str, lines: Sequence[str], offset: int) -> Problem | None:
+    try:
+        tree_from_yaml(text, Work())
+    except BadText as error:
+        return _bad(error, text, lines, offset)
+    return None
 
 
-def _line_of(text: str, path: str) -> int:
-    """The line of the deepest written key of a dotted path: each key is looked for after its parent."""
-    at = 0
-    lines = text.splitlines()
-    for part in (p for p in path.split(".") if not p.isdecimal()):
-        found = next((n for n in range(at, len(lines)) if lines[n].strip(" -\"'").startswith(part)), None)
-        at = at if found is None else found
-    return at
+def _bad(error: BadText, text: str, lines: Sequence[str], offset: int) -> Problem:
+    last = text.rstrip().count("\n")
+    line, column = (min(error.began, last), 0) if error.cut else (error.line, error.column)
+    reason = error.message + (", begun here" if error.cut else "")
+    at = min(offset + line, len(lines) - 1)
+    return Problem(reason, at + 1, column + 1, lines[at])
 
 
-def _wrong(message: str, line: int, column: int) -> Unprocessable:
-    return Unprocessable(
-        f"line {line + 1}, column {column + 1}: {message}",
-        code="DOCUMENT_INVALID",
-        details={"line": line + 1, "column": column + 1},
-        kept="The stored document is unchanged.",
-        next="Correct the line and save again.",
-    )
+class _Places:
+    """Where each part of a YAML text that could be read is written."""
+
+    def __init__(self, text: str) -> None:
+        self.root: Node | None = YAML(typ="safe", pure=True).compose(text)
+
+    def of(self, path: Path) -> tuple[int, int]:
+        """Line and column, from 1, of the deepest written part of ``path``."""
+        node, mark = self.root, None
+        for part in path:
+            key, node = _below(node, part)
+            if node is None:
+                break
+            mark = key.start_mark
+        return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+
+
+def _below(node: Node | None, part: str | int) -> tuple[Any, Node | None]:
+    if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], node.value[part]
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            if squash(str(key.value)) == squash(str(part)):
+                return key, value
+    return None, None

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from beadmill.cli.common import AsJson, Most, api, group, read_file, show, table
-from beadmill.errors import Invalid
+from beadmill.cli.client import Client
+from beadmill.cli.common import AsJson, Most, api, group, read_file, show, table, text_of
+from beadmill.errors import BeadmillError, Invalid
+
+SHOWN = 160  # characters of a damaged line
 
 app = group("Documents that runs make: versioned and hashed.")
 
@@ -50,6 +56,35 @@ def diff(
     show(answer, as_json=as_json, text=lambda a: typer.echo(a["diff"] or "no difference"))
 
 
+@app.command("check")
+def check(
+    row: int,
+    file: Annotated[str, typer.Option(help="The edited text; - reads standard input.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say everything that keeps a text from being saved as a new version; exit code 1 when there is something."""
+    text = text_of("-") if file == "-" else read_file(file)
+    answer = api().call("artifacts.check", row=row, body={"text": text})
+    show(answer, as_json=as_json, text=_checked)
+    if not answer["valid"]:
+        raise typer.Exit(1)
+
+
+def _checked(answer: Any) -> None:
+    for line in _lines(answer["problems"]):
+        typer.echo(line)
+    if answer["valid"]:
+        typer.echo("It can be saved.")
+
+
+def _lines(problems: Iterable[Any]) -> Iterator[str]:
+    """Two lines of a problem: where and why, and the line itself."""
+    for one in problems:
+        yield f"line {one['line']}, column {one['column']}: {one['reason']}" if one["line"] else one["reason"]
+        if one["text"].strip():
+            yield f"  | {one['text'][:SHOWN]}{'…' if len(one['text']) > SHOWN else ''}"
+
+
 @app.command("edit")
 def edit(
     *,
@@ -66,23 +101,73 @@ def edit(
     note: Annotated[str, typer.Option(help="Kept with the approval; what begins anew reads it.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Save an edited version of what an open gate shows, or, with --approve, of what was approved before."""
+    """Save an edited version of what an open gate shows, or, with --approve, of what was approved before.
+
+    A text that is no such document is told line by line; your editor opens again, and the text stays in its file.
+    """
     client = api()
     now = client.call("artifacts.show", row=row)
-    text = read_file(file) if file else _edited(now)
-    answer = client.call(
-        "artifacts.edit", row=row, etag=etag or now["sha256"], body={"text": text, "approve": approve, "note": note}
-    )
+    wish: dict[str, Any] = {"etag": etag or now["sha256"], "approve": approve, "note": note}
+    if file:
+        answer = _saved_as(client, row, read_file(file), kept=f"your text, in {file}", **wish)
+    else:
+        path = _draft(now)
+        answer = _saved_as(client, row, _edited(client, now, path), kept=f"your text, in {path}", **wish)
+        path.unlink()
     show(answer, as_json=as_json, text=_saved)
 
 
-def _edited(now: Any) -> str:
+def _draft(now: Any) -> Path:
+    """The text in a file that outlives a refusal."""
+    import os
+    import tempfile
+
+    handle, name = tempfile.mkstemp(prefix=f"beadmill-{now['kind']}-{now['row']}-", suffix=f".{now['form']}")
+    os.close(handle)
+    Path(name).write_text(now["text"], encoding="utf-8")
+    return Path(name)
+
+
+def _edited(client: Client, now: Any, path: Path) -> str:
+    """What the editor left, once it can be saved. Raises Invalid when the person gives up."""
     import click
 
-    text: str | None = click.edit(now["text"], extension=f".{now['form']}")
-    if text is None:
-        raise Invalid("the editor saved nothing", code="NOT_EDITED", kept="the document is unchanged")
-    return text
+    while True:
+        click.edit(filename=str(path))
+        text = read_file(str(path))
+        if text == now["text"]:
+            path.unlink()
+            raise Invalid("the editor saved nothing", code="NOT_EDITED", kept="the document is unchanged")
+        checked = client.call("artifacts.check", row=now["row"], body={"text": text})
+        if checked["valid"]:
+            return text
+        for line in _lines(checked["problems"]):
+            typer.echo(line, err=True)
+        if not _again():
+            raise Invalid(
+                "the text is no such document",
+                code="DOCUMENT_INVALID",
+                kept=f"your text, in {path}",
+                next=f"beadmill artifact edit {now['row']} --file {path}",
+            )
+
+
+def _again() -> bool:
+    """No answer, as in a script, is no."""
+    typer.echo("Open the editor again? [Y/n] ", err=True, nl=False)
+    answer = sys.stdin.readline()
+    return bool(answer) and not answer.strip().lower().startswith("n")
+
+
+def _saved_as(client: Client, row: int, text: str, *, kept: str, etag: str, approve: bool, note: str) -> Any:
+    body = {"text": text, "approve": approve, "note": note}
+    try:
+        return client.call("artifacts.edit", row=row, etag=etag, body=body)
+    except BeadmillError as error:
+        for line in _lines(error.details.get("problems", ())):
+            typer.echo(line, err=True)
+        error.kept = kept
+        raise
 
 
 def _saved(answer: Any) -> None:

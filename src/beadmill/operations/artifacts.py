@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from beadmill.artifacts.base import KINDS, Document
+from beadmill.artifacts import text as texts
+from beadmill.artifacts.base import Document
 from beadmill.artifacts.beads import Beads
-from beadmill.artifacts.yaml import from_yaml, to_yaml
 from beadmill.domain.values import Actor, Json, Permission
-from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale, Unprocessable
+from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale
 from beadmill.operations import _amend, _rows, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
@@ -86,7 +87,9 @@ def view(conn: Connection, row: int) -> views.ArtifactView:
     found = _row(conn, row)
     data = blobs.get_blob(conn, found.sha256)
     form: Literal["yaml", "jsonl"] = "jsonl" if found.kind == Beads.kind else "yaml"
-    return views.ArtifactView(**_fields(found), form=form, text=as_text(found.kind, data), document=json.loads(data))
+    return views.ArtifactView(
+        **_fields(found), form=form, text=texts.as_text(found.kind, data), document=json.loads(data)
+    )
 
 
 def _row(conn: Connection, row: int) -> Any:
@@ -94,46 +97,6 @@ def _row(conn: Connection, row: int) -> Any:
     if found is None:
         raise NotFound(f"there is no artifact {row}", code="ARTIFACT_NOT_FOUND", next="beadmill artifact list")
     return found
-
-
-def as_text(kind: str, data: bytes) -> str:
-    """What people read and edit: YAML, and JSON lines for beads."""
-    doc = KINDS[kind].parse(data)
-    return doc.jsonl() if isinstance(doc, Beads) else to_yaml(doc)
-
-
-def from_text(kind: str, text: str) -> Document:
-    """Raises Unprocessable with line and column, Invalid for a kind nobody edits."""
-    if kind not in KINDS:
-        raise Invalid(f"documents of the kind {kind} cannot be edited", code="KIND")
-    return from_yaml(kind, _one_document(text) if kind == Beads.kind else text)
-
-
-def _one_document(text: str) -> str:
-    """Beads are edited one to a line. Raises Unprocessable with the line that is no JSON object."""
-    if not text.lstrip().startswith("{") or "beads" in _loaded(text):
-        return text
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-    found = [_loaded(line) for _n, line in lines]
-    for (n, _), bead in zip(lines, found, strict=True):
-        if not bead:
-            raise Unprocessable(
-                f"line {n}, column 1: not a JSON object",
-                code="DOCUMENT_INVALID",
-                details={"line": n, "column": 1},
-                kept="the stored document is unchanged",
-                next="every bead is one JSON object on a line of its own",
-            )
-    return json.dumps({"beads": found}, ensure_ascii=False)
-
-
-def _loaded(text: str) -> dict[str, Any]:
-    """{} for what is no JSON object."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 async def raw(ports: Ports, row: int, *, actor: Actor) -> tuple[bytes, str]:
@@ -161,7 +124,9 @@ def _diff(conn: Connection, row: int, against: int | None) -> views.DiffView:
     old = _row(conn, other)
     if old.kind != new.kind:
         raise Invalid(f"{old.kind} {other} and {new.kind} {row} cannot be compared", code="KIND")
-    before, after = (as_text(r.kind, blobs.get_blob(conn, r.sha256)).splitlines(keepends=True) for r in (old, new))
+    before, after = (
+        texts.readable(r.kind, blobs.get_blob(conn, r.sha256)).splitlines(keepends=True) for r in (old, new)
+    )
     left, right = (f"{r.kind} v{r.version} ({r.author})" for r in (old, new))
     return views.DiffView(row=row, against=other, diff="".join(difflib.unified_diff(before, after, left, right)))
 
@@ -174,6 +139,25 @@ def _parent(conn: Connection, row: Any) -> int | None:
 def _before(conn: Connection, row: Any) -> int | None:
     query = sa.select(a.id).where(a.run_id == row.run_id, a.kind == row.kind, a.version == row.version - 1)
     return conn.execute(query).scalar()
+
+
+async def check(
+    ports: Ports, row: int, *, actor: Actor, text: str | None = None, document: Json = None
+) -> views.CheckedView:
+    """Everything that keeps this text, or JSON, from being a new version of ``row``. Nothing is saved.
+
+    Raises NotFound, Invalid when neither is given or nobody edits this kind.
+    """
+    require(actor, Permission.READ)
+    kind = await ports.store.read(lambda conn: str(_row(conn, row).kind))
+    if text is None and document is None:
+        raise Invalid("send the text or document to check", code="EMPTY_EDIT", kept="nothing was changed")
+    if text is not None:
+        checked = await asyncio.to_thread(texts.check, kind, text)
+    else:
+        checked = await asyncio.to_thread(texts.check_value, kind, document)
+    problems = tuple(views.DocumentProblem(**asdict(one)) for one in checked.problems)
+    return views.CheckedView(row=row, kind=kind, valid=not problems, problems=problems)
 
 
 # --- edit ---------------------------------------------------------------------------------------------------------
@@ -240,7 +224,7 @@ def _edit(tx: Tx, wish: _Edit, actor: Actor) -> dict[str, Any]:
         raise Missing("say which version you edited (If-Match)", code="IF_MATCH_REQUIRED", kept="your input")
     gates = _showing(tx.conn, row)
     _current(tx.conn, row, wish.etag, gates, amends=wish.approve)
-    doc = from_text(row.kind, wish.text) if wish.text is not None else _document(row.kind, wish.document)
+    doc = texts.from_text(row.kind, wish.text) if wish.text is not None else _document(row.kind, wish.document)
     if not gates:
         return _amend.after_approval(tx, row, doc, actor=actor, note=wish.note, key=wish.key)
     old = blobs.artifact(tx.conn, wish.row).ref
@@ -257,7 +241,7 @@ def _edit(tx: Tx, wish: _Edit, actor: Actor) -> dict[str, Any]:
 def _document(kind: str, document: Json) -> Document:
     if document is None:
         raise Invalid("send the edited text or document", code="EMPTY_EDIT", kept="nothing was changed")
-    return from_text(kind, json.dumps(document, ensure_ascii=False))
+    return texts.from_value(kind, document)
 
 
 def _showing(conn: Connection, row: Any) -> list[Any]:

@@ -34,9 +34,20 @@ async def save(ports: Ports, target: str, body: Json, *, revision: int, actor: A
     return await ports.store.write(lambda tx: _save(tx, target, body, revision, actor))
 
 
-def _save(tx: Tx, target: str, body: Json, revision: int, actor: Actor) -> views.DraftView:
-    _exists(tx.conn, target)
+async def discard(ports: Ports, target: str, *, revision: int, actor: Actor) -> views.DraftView:
+    """Forgets the draft of that revision; none is no error. Raises Stale when another window saved in between."""
+    require(actor, Permission.DECIDE)
+    return await ports.store.write(lambda tx: _discard(tx, target, revision, actor))
+
+
+def _discard(tx: Tx, target: str, revision: int, actor: Actor) -> views.DraftView:
     now = _view(tx.conn, target, actor)
+    _unchanged(now, revision)
+    tx.run(sa.delete(t.drafts).where(d.target == target, d.user == actor.name))
+    return _view(tx.conn, target, actor)
+
+
+def _unchanged(now: views.DraftView, revision: int) -> None:
     if now.revision != revision:
         raise Stale(
             "this draft was saved in another window in the meantime",
@@ -45,6 +56,12 @@ def _save(tx: Tx, target: str, body: Json, revision: int, actor: Actor) -> views
             kept="the other window's text is kept; yours is still in this one",
             next="take over the newer text, or save again over its revision",
         )
+
+
+def _save(tx: Tx, target: str, body: Json, revision: int, actor: Actor) -> views.DraftView:
+    _exists(tx.conn, target)
+    now = _view(tx.conn, target, actor)
+    _unchanged(now, revision)
     values: dict[str, Any] = {"revision": revision + 1, "body": body, "updated": tx.now}
     if revision == 0:
         tx.run(sa.insert(t.drafts).values(target=target, user=actor.name, **values))

@@ -116,7 +116,8 @@ def _kind(method: str, path: str) -> str:
         return "sign_ins"
     if method in SAFE:
         return "reads"
-    return "saves" if path.startswith("/api/v1/drafts/") else "writes"
+    while_typing = path.startswith("/api/v1/drafts/") or (path.endswith("/check") and "/artifacts/" in path)
+    return "saves" if while_typing else "writes"
 
 
 # --- guard --------------------------------------------------------------------------------------------------------

@@ -38,6 +38,25 @@ class DiffView(View):
     diff: str
 
 
+class DocumentProblem(View):
+    """``line`` and ``column`` count from 1, 0 = JSON was checked; ``text`` is the whole line, ``path`` dotted."""
+
+    line: int
+    column: int
+    reason: str
+    text: str
+    path: str
+
+
+class CheckedView(View):
+    """``valid`` = it could be saved as a new version; ``problems`` in the order of the text, 200 at most."""
+
+    row: int
+    kind: str
+    valid: bool
+    problems: tuple[DocumentProblem, ...]
+
+
 class EditedView(ArtifactView):
     """``gates`` are the gates that now show this version, with their new ETags; ``restarted`` the visits that begin
     because an approved document was edited."""

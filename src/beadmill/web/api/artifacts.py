@@ -54,6 +54,11 @@ async def diff(*, ports: InPorts, actor: Who, row: int, against: int | None = No
     return await artifacts.diff(ports, row, against=against, actor=actor)
 
 
+@route(router, "artifacts.check")
+async def check(*, ports: InPorts, actor: Who, row: int, body: Edit) -> views.CheckedView:
+    return await artifacts.check(ports, row, text=body.text, document=body.document, actor=actor)
+
+
 @route(router, "artifacts.edit")
 async def edit(
     *, ports: InPorts, actor: Who, key: Key, etag: IfMatch, row: int, body: Edit, response: Response

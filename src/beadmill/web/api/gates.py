@@ -75,3 +75,8 @@ async def draft(*, ports: InPorts, actor: Who, target: str) -> views.DraftView:
 @route(router, "drafts.save")
 async def save(*, ports: InPorts, actor: Who, target: str, body: Draft) -> views.DraftView:
     return await drafts.save(ports, target, body.body, revision=body.revision, actor=actor)
+
+
+@route(router, "drafts.discard")
+async def discard(*, ports: InPorts, actor: Who, target: str, revision: int) -> views.DraftView:
+    return await drafts.discard(ports, target, revision=revision, actor=actor)
