@@ -33,7 +33,7 @@ def test_every_damaged_line_of_the_beads_is_told_with_its_text() -> None:
         (2, "not JSON: Expecting value"),
         (4, "not a JSON object"),
         (5, "unknown key colour"),
-        (5, "tests: Tuple should have at least 1 item after validation, not 0"),
+        (5, "tests: at least one is needed"),
     ]
     assert checked.problems[0].text == '{"id": '
 

@@ -21,6 +21,7 @@ INSIDE = {
     "logins.enter": "the door itself: spends a link",
     "runs.stop_and_cancel": "the second half of tickets.cancel and runs.cancel, behind their permission",
     "events.newest": "where the stream of a page begins; programs send Last-Event-ID",
+    "drafts.among": "what the page of a document offers to take up again; drafts.show has each",
     "gates.waiting": "the number beside the inbox on every page; gates.listing has the gates",
     "runs.send_back": "reached by gates.send_back, and by runs.rerun on a live run",
 }

@@ -191,7 +191,7 @@ async def test_seats_that_time_out_write_garbage_or_refuse_leave_an_explained_re
     assert [[turn.state for turn in phase.seats] for phase in found.phases[:2]] == [ends, ends]
     assert [one["outcome"] for one in found.drafts["drafts"]] == ends
     assert found.votes["winner"] in (0, 1)
-    for said in (
+    for words in (
         "ran out of time",
         "gave nothing that can be read",
         "no usable questions after 2 replies",

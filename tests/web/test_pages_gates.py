@@ -182,7 +182,7 @@ async def test_an_edit_that_is_no_document_names_the_line_and_keeps_the_text(
     hidden = fields(await page(signed_in, f"/artifacts/{row}?edit=1"), f"/artifacts/{row}")
     answer = await signed_in.post(f"/artifacts/{row}", data={**hidden, "text": "product:\n  nonsense: [\n"})
     assert (answer.status_code, 'data-line="' in answer.text) == (422, True)
-    assert ">product:\n  nonsense: [\n</textarea>" in answer.text
+    assert ">\nproduct:\n  nonsense: [\n</textarea>" in answer.text
 
 
 async def test_an_edit_is_a_new_version_that_the_gate_shows_and_that_can_be_compared(

@@ -19,6 +19,7 @@ from beadmill.errors import Unprocessable
 M = TypeVar("M", bound=BaseModel)
 Path = tuple[str | int, ...]
 MOST = 200  # problems that are told of one document
+EMPTY = "at least one is needed"
 MISSING = "Field required"  # pydantic's words
 ITEMS = frozenset({"questions", "epics", "user_stories", "beads", "steps", "workspace_probes"})  # lists with ids
 
@@ -118,7 +119,7 @@ def fitted(model: type[M], tree: Any, at: Path = ()) -> tuple[M | None, list[Fin
         record = model.model_validate(laid)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_context=False, include_input=False)
-        found += [_told(one["loc"], one["msg"], at) for one in wrong if not _echo(one, wrong)]
+        found += [_told(one, at) for one in wrong if not _echo(one, wrong)]
         return None, found
     return (None if found else record), found
 
@@ -129,9 +130,10 @@ def _echo(one: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
     return one["type"] == "too_short" and any(len(e["loc"]) > len(at) and e["loc"][: len(at)] == at for e in errors)
 
 
-def _told(where: Path, message: str, at: Path) -> Finding:
+def _told(one: Mapping[str, Any], at: Path) -> Finding:
     """A key that is missing is told with its name: its place is that of the mapping that lacks it."""
-    reason = message.removeprefix("Value error, ")
+    where = one["loc"]
+    reason = EMPTY if one["type"] == "too_short" else str(one["msg"]).removeprefix("Value error, ")
     return Finding((*at, *where), f"{dotted(where)}: {reason}" if where else reason)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,6 +24,20 @@ async def show(ports: Ports, target: str, *, actor: Actor) -> views.DraftView:
     """Revision 0 and no body when nothing was saved."""
     require(actor, Permission.READ)
     return await ports.store.read(lambda conn: _view(conn, target, actor))
+
+
+async def among(ports: Ports, targets: Sequence[str], *, actor: Actor) -> tuple[views.DraftView, ...]:
+    """Those of ``targets`` that have a draft of this person, newest first."""
+    require(actor, Permission.READ)
+    query = sa.select(t.drafts).where(d.target.in_(targets), d.user == actor.name).order_by(d.updated.desc())
+
+    def read(conn: Connection) -> tuple[views.DraftView, ...]:
+        return tuple(
+            views.DraftView(target=row.target, revision=row.revision, body=row.body, updated=row.updated)
+            for row in conn.execute(query)
+        )
+
+    return await ports.store.read(read)
 
 
 async def save(ports: Ports, target: str, body: Json, *, revision: int, actor: Actor) -> views.DraftView:

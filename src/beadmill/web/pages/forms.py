@@ -16,7 +16,7 @@ class Posted:
     fields: Mapping[str, tuple[str, ...]]
 
     def get(self, name: str, otherwise: str = "") -> str:
-        return self.fields.get(name, (otherwise,))[-1]
+        return (self.fields.get(name) or (otherwise,))[-1]
 
     def all(self, name: str) -> tuple[str, ...]:
         return self.fields.get(name, ())
@@ -25,9 +25,13 @@ class Posted:
         return {name.removeprefix(prefix): self.get(name) for name in self.fields if name.startswith(prefix)}
 
 
+MOST_FIELDS = 20_000  # a long plan as a form; the body's size is limited before
+MOST_TEXT = 2 * 1024 * 1024  # bytes of one field
+
+
 async def posted(request: Request) -> Posted:
     """Files are not taken anywhere, so they are left out. Line ends become plain."""
-    form = await request.form()
+    form = await request.form(max_fields=MOST_FIELDS, max_part_size=MOST_TEXT)
     names = dict.fromkeys(form.keys())
     return Posted({n: tuple(_text(v) for v in form.getlist(n) if isinstance(v, str)) for n in names})
 

@@ -36,6 +36,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.globals.update(_=words._, static=address, say=words.say, words=words, event_words=words.event)
+    made.tests["within"] = lambda name, item: name == item or name.startswith(f"{item}.")
     made.filters.update(
         when=when,
         money=money,

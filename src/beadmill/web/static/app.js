@@ -1,5 +1,7 @@
-// The small rest that HTML cannot do: fresh times, countdowns, live refresh, gates that changed meanwhile, saved drafts.
+// The small rest that HTML cannot do: fresh times, countdowns, live refresh, gates that changed meanwhile.
 import "./log-view.js";
+import "./text-editor.js";
+import { later } from "./drafts.js";
 
 const QUIET = 2000; // ms between two refreshes of a page
 const words = (element) => (element.dataset.words || "").split("|");
@@ -113,9 +115,8 @@ document.addEventListener("input", (e) => {
   const region = e.target.closest("#gates");
   if (region) touched.add(region);
   if (e.target.closest(".slot")) touched.add(document.getElementById("live"));
-  const form = e.target.closest("form[data-draft]");
-  if (form) later(form);
-  if (form?.dataset.hold) hold(form);
+  const form = e.target.closest("form[data-hold]");
+  if (form) hold(form);
 });
 
 // --- the countdown of an agent's question stops with the first thing that is typed or chosen ------------------------
@@ -131,53 +132,27 @@ async function hold(form) {
   } catch { form.dataset.hold = gate; }
 }
 
-// --- drafts: saved while they are written, compare-and-set by revision ----------------------------------------------
-const BARE = new Set(["etag", "key", "back", "choice"]);
-function fieldsOf(form) {
-  const out = {};
-  for (const [name, value] of new FormData(form)) if (!BARE.has(name)) (out[name] ??= []).push(value);
-  return out;
-}
-function later(form) {
-  clearTimeout(form.saving);
-  const [saving] = words(form);
-  note(form, saving);
-  form.saving = setTimeout(() => save(form), 700);
-}
-function note(form, text) { const place = form.querySelector(".saved"); if (place) place.textContent = text; }
-async function save(form) {
-  const [, saved, elsewhere, failed] = words(form);
-  const target = form.dataset.draft.split("/").map(encodeURIComponent).join("/");
-  try {
-    const answer = await fetch(`/api/v1/drafts/${target}`, {
-      method: "PUT",
-      headers: { "Content-Type": "application/json", Accept: "application/json" },
-      body: JSON.stringify({ body: fieldsOf(form), revision: Number(form.dataset.revision) }),
-    });
-    if (answer.status === 409) return note(form, elsewhere);
-    if (!answer.ok) return note(form, failed);
-    form.dataset.revision = (await answer.json()).revision;
-    note(form, saved);
-  } catch { note(form, failed); }
-}
-
 // --- forms: ask before what cannot be undone; a double click is one click -------------------------------------------
 document.addEventListener("submit", (e) => {
   const question = e.submitter?.dataset.confirm || e.target.dataset.confirm;
   if (question && !confirm(question)) return void e.preventDefault();
   if (e.target.dataset.busy) return void e.preventDefault();
   if (e.target.method === "post") e.target.dataset.busy = "1";
-  clearTimeout(e.target.saving);
 });
 addEventListener("pageshow", () => { for (const form of document.querySelectorAll("form[data-busy]")) delete form.dataset.busy; });
 document.addEventListener("keydown", (e) => {
   if (e.key === "Escape") for (const menu of document.querySelectorAll("details.menu[open]")) { menu.open = false; menu.firstElementChild.focus(); }
 });
 
-const line = document.querySelector("textarea[data-line]");
-if (line) {
-  const before = line.value.split("\n").slice(0, Number(line.dataset.line) - 1).join("\n").length;
-  line.focus();
-  line.setSelectionRange(before, before);
-}
+// --- a form that was changed by a button: the item it was about comes into view, and the draft is saved -------------
+document.addEventListener("htmx:after:swap", () => {
+  const form = document.getElementById("form");
+  if (!form?.dataset.fresh) return;
+  const item = document.getElementById(form.dataset.fresh);
+  delete form.dataset.fresh;
+  if (item?.tagName === "DETAILS") item.open = true;
+  (item || form).querySelector("input, textarea, select, button")?.focus();
+  later(form.closest("form"));
+});
+
 freshen();

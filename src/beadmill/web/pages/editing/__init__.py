@@ -1,0 +1,1 @@
+"""Documents edited by people on the screen: as a form, and as text."""
