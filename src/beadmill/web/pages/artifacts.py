@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from beadmill.errors import BeadmillError, Stale
+from beadmill.errors import BeadmillError, Stale, Unprocessable
 from beadmill.operations import artifacts, drafts, sessions, views
 from beadmill.web.pages.editing import desk as desks
 from beadmill.web.pages.editing.desk import Desk
@@ -55,7 +56,7 @@ async def _place(on: Screen, found: views.ArtifactLine) -> dict[str, Any]:
 async def _editor(on: Screen, desk: Desk) -> Response:
     return await on.page(
         "artifact_edit.html",
-        status=desk.error.status if desk.error else 200,
+        status=desk.error.status if desk.error else 422 if desk.wrong else 200,
         desk=desk,
         document=desk.document,
         fields=FORMS.get(desk.document.kind, ()),
@@ -97,12 +98,12 @@ async def _saved(on: Screen, row: int, form: Posted, **what: Any) -> views.Edite
 
 
 async def _left(on: Screen, row: int, form: Posted, new: views.EditedView) -> Response:
-    """The draft goes with the save; one that another window wrote meanwhile stays."""
-    if form.get("revision").isdecimal():
-        try:
-            await drafts.discard(on.ports, str(row), revision=int(form.get("revision")), actor=on.actor)
-        except Stale:
-            return back("", f"/artifacts/{new.row}")
+    """The draft goes with the save; one with other words, which another window wrote meanwhile, stays and is offered."""
+    now = desks.draft_of(await drafts.show(on.ports, str(row), actor=on.actor), 0)
+    same = all(form.all(name) == value for name, value in now.given.fields.items())
+    if now.revision and (same or form.get("revision") == str(now.revision)):
+        with suppress(Stale):
+            await drafts.discard(on.ports, str(row), revision=now.revision, actor=on.actor)
     return back(form.get("back"), f"/artifacts/{new.row}")
 
 
@@ -133,8 +134,10 @@ async def save_form(on: On, row: int) -> Response:
         if not made.wrong:
             return await _left(on, row, given, await _saved(on, row, given, document=made.value))
         problems = _listed(await artifacts.check(on.ports, row, document=made.value, actor=on.actor))
+    except Unprocessable as refused:  # told by the form itself
+        problems = tuple(refused.details.get("problems", ()))
     except BeadmillError as refused:
-        error, problems = refused, tuple(refused.details.get("problems", ()))
+        error = refused
     more = _at_their_fields(made, problems)
     return await _editor(on, await desks.again(on, row, "form", given, error=error, **more))
 
