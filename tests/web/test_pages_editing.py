@@ -242,6 +242,17 @@ async def test_a_save_takes_its_draft_with_it_and_leaves_one_of_another_window(
         assert (answer.status_code, (await drafts.show(ports, str(shown.row), actor=OWNER)).revision) == (303, left)
 
 
+async def test_words_that_were_only_offered_outlive_a_save_of_others(
+    signed_in: httpx2.AsyncClient, ports: Ports, shown: views.ArtifactView
+) -> None:
+    await saved_draft(ports, shown.row, "my own words")
+    action, typed = await form_of(signed_in, shown.row, "text")
+    wrong = await signed_in.post(action, data=typed | {"text": "x", "revision": "1"})
+    assert ("You have unsaved words" in wrong.text, 'data-held="1"' in wrong.text) == (True, True)
+    await signed_in.post(action, data=typed | {"text": shown.text.replace("Do it", "Done"), "revision": "1"})
+    assert "You have unsaved words" in await page(signed_in, f"/artifacts/{shown.row}")
+
+
 async def test_unsaved_words_are_discarded_by_a_button(
     signed_in: httpx2.AsyncClient, ports: Ports, shown: views.ArtifactView
 ) -> None:

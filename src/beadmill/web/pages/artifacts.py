@@ -101,7 +101,8 @@ async def _left(on: Screen, row: int, form: Posted, new: views.EditedView) -> Re
     """The draft goes with the save; one with other words, which another window wrote meanwhile, stays and is offered."""
     now = desks.draft_of(await drafts.show(on.ports, str(row), actor=on.actor), 0)
     same = all(form.all(name) == value for name, value in now.given.fields.items())
-    if now.revision and (same or form.get("revision") == str(now.revision)):
+    known = form.get("revision") == str(now.revision) and not form.get("held")
+    if now.revision and (same or known):
         with suppress(Stale):
             await drafts.discard(on.ports, str(row), revision=now.revision, actor=on.actor)
     return back(form.get("back"), f"/artifacts/{new.row}")
@@ -113,7 +114,7 @@ async def check(on: On, row: int) -> Response:
     form = await posted(on.request)
     given = _with(form, text=desks.merged(form))
     checked = await artifacts.check(on.ports, row, text=given.get("text"), actor=on.actor)
-    desk = await desks.again(on, row, "text", given, problems=_listed(checked), checked=True)
+    desk = await desks.again(on, row, "text", given, compare=False, problems=_listed(checked), checked=True)
     return on.part("artifact_problems.html", desk=desk)
 
 

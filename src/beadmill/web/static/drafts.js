@@ -1,5 +1,5 @@
 // Words saved while they are typed, compare-and-set by revision: answers of gates, documents in an editor.
-const BARE = new Set(["etag", "key", "back", "choice", "over", "revision"]);
+const BARE = new Set(["etag", "key", "back", "choice", "over", "revision", "held"]);
 const words = (form) => (form.dataset.words || "").split("|");
 const place = (form, text) => { const at = form.querySelector(".saved"); if (at) at.textContent = text; };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 from collections.abc import Mapping, Sequence
@@ -122,8 +123,8 @@ def untouched(found: views.ArtifactView, mode: str) -> Posted:
     return fill(found.kind, found.document) if mode == "form" else Posted({"text": (found.text,)})
 
 
-async def again(on: Screen, row: int, mode: str, given: Posted, **more: Any) -> Desk:
-    """The editor with what was just typed."""
+async def again(on: Screen, row: int, mode: str, given: Posted, *, compare: bool = True, **more: Any) -> Desk:
+    """The editor with what was just typed. Words that were offered beside it are offered still."""
     found = await artifacts.show(on.ports, row, actor=on.actor)
     versions = await versions_of(on, found)
     error = more.get("error")
@@ -131,13 +132,14 @@ async def again(on: Screen, row: int, mode: str, given: Posted, **more: Any) -> 
     revision = int(given.get("revision") or 0) if given.get("revision").isdecimal() else 0
     if isinstance(error, Stale):
         over = versions[-1]
-    desk = Desk(found, versions, mode, given, over=over, revision=revision, **more)
-    return await _compared(on, desk) if isinstance(error, Stale) or desk.newer else desk
+    offers = await offered(on, versions) if given.get("held") else ()
+    desk = Desk(found, versions, mode, given, over=over, revision=revision, offers=offers, **more)
+    return await _compared(on, desk) if compare and desk.newer else desk
 
 
 async def _compared(on: Screen, desk: Desk) -> Desk:
     newest = await artifacts.show(on.ports, desk.versions[-1].row, actor=on.actor)
-    left, right = _sides(desk, newest)
+    left, right = await asyncio.to_thread(_sides, desk, newest)
     names = (f"{newest.kind} v{newest.version} ({newest.author})", f"{newest.kind} (yours)")
     lines = difflib.unified_diff(left.splitlines(keepends=True), right.splitlines(keepends=True), *names)
     return replace(desk, meanwhile="".join(lines))
