@@ -68,6 +68,12 @@ def test_json_that_nobody_means_is_a_problem_of_its_line(line: str) -> None:
     assert [p.line for p in check("beads", f"{bead('one')}\n{line}").problems] == [2]
 
 
+@pytest.mark.parametrize("character", ["\\u0000", "\\ud800"])
+def test_a_character_that_no_database_keeps_is_refused(character: str) -> None:
+    problems = check("beads", bead("one").replace('"one", "acc', f'"{character}", "acc')).problems
+    assert [(p.line, p.path) for p in problems] == [(1, "beads.0.title")]
+
+
 def test_conflict_markers_of_git_are_named_with_their_lines() -> None:
     text = "\n".join([bead("one"), "<<<<<<< HEAD", bead("two"), "=======", bead("three"), ">>>>>>> theirs"])
     assert [p.line for p in check("beads", text).problems] == [2, 4, 6]

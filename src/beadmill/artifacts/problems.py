@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from beadmill.errors import Unprocessable
 M = TypeVar("M", bound=BaseModel)
 Path = tuple[str | int, ...]
 MOST = 200  # problems that are told of one document
+ODD = re.compile("[\0\ud800-\udfff]")
 EMPTY = "at least one is needed"
 MISSING = "Field required"  # pydantic's words
 ITEMS = frozenset({"questions", "epics", "user_stories", "beads", "steps", "workspace_probes"})  # lists with ids
@@ -141,7 +143,24 @@ def _parts(path: str) -> Path:
     return tuple(int(part) if part.isdecimal() else part for part in path.split("."))
 
 
-def twins(tree: Any) -> Iterator[Finding]:
+def of_tree(tree: Any) -> Iterator[Finding]:
+    """What is wrong whatever the kind: ids that are used twice, and characters that no database keeps."""
+    yield from _twins(tree)
+    yield from _odd(tree, ())
+
+
+def _odd(tree: Any, at: Path) -> Iterator[Finding]:
+    if isinstance(tree, str) and ODD.search(tree):
+        yield Finding(at, f"{dotted(at)}: holds a NUL or half a character; take it out")
+    elif isinstance(tree, Mapping):
+        for key, value in tree.items():
+            yield from _odd(value, (*at, str(key)))
+    elif isinstance(tree, list):
+        for n, item in enumerate(tree):
+            yield from _odd(item, (*at, n))
+
+
+def _twins(tree: Any) -> Iterator[Finding]:
     """Ids that two items of one kind have (stories are one kind across their epics)."""
     seen: dict[tuple[str, str], Path] = {}
     for kind, name, path in _ids(tree, ()):

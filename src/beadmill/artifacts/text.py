@@ -18,8 +18,8 @@ from beadmill.artifacts.problems import (
     accepted,
     fitted,
     meaning,
+    of_tree,
     placed,
-    twins,
     unplaced,
 )
 from beadmill.artifacts.yaml import check_yaml, markers, to_yaml
@@ -70,7 +70,7 @@ def check_value(kind: str, value: Any) -> Checked:
     if not isinstance(value, dict):
         return Checked(None, (Problem(f"a {kind} is a mapping"),))
     document, found = fitted(model, value)
-    found += [*twins(value), *(meaning(document) if document is not None else ())]
+    found += [*of_tree(value), *(meaning(document) if document is not None else ())]
     return Checked(None if found else document, unplaced(found))
 
 
@@ -117,7 +117,7 @@ def _check_beads(lines: Sequence[str], damaged: Sequence[Problem], at: Sequence[
         bead, wrong = fitted(Bead, value, ("beads", n))
         beads += [bead] if bead is not None else []
         found += wrong
-    found += twins({"beads": raw})
+    found += of_tree({"beads": raw})
     whole = Beads(beads=tuple(beads)) if beads and len(beads) == len(raw) and not damaged else None
     found += meaning(whole) if whole is not None else ()
     problems = (*damaged, *placed(found, place, lines))

@@ -12,7 +12,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.representer import SafeRepresenter
 
 from beadmill.artifacts.base import KINDS, Document
-from beadmill.artifacts.problems import Checked, Path, Problem, accepted, fitted, meaning, placed, twins
+from beadmill.artifacts.problems import Checked, Path, Problem, accepted, fitted, meaning, of_tree, placed
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.tree import BadText, Work
 from beadmill.artifacts.reading.tree import from_yaml as tree_from_yaml
@@ -76,7 +76,7 @@ def check_yaml(kind: str, text: str) -> Checked:
     if not isinstance(tree, dict):
         return Checked(None, (Problem(f"a {kind} is a mapping", 1, 1, lines[0]),))
     document, found = fitted(model, tree)
-    found += [*twins(tree), *(meaning(document) if document is not None else ())]
+    found += [*of_tree(tree), *(meaning(document) if document is not None else ())]
     return Checked(None if found else document, placed(found, _Places(text).of, lines) if found else ())
 
 
