@@ -28,6 +28,8 @@ def read_command(value: Any) -> Any:
         raise ValueError(f"unknown keys {sorted(unknown)}")
     if data["mode"] not in ("process", "shell") or data.get("shell", "posix") != "posix":
         raise ValueError("mode: process or shell; shell: posix")
+    if "script" in data if data["mode"] == "process" else ("program" in data or data.get("args")):
+        raise ValueError("a process has program and args, a shell has script")
     data |= {"args": _args(data.get("args", ())), "env": _env(data.get("env", {}))}
     if "timeout_ms" in data:
         data["timeout_ms"] = _milliseconds(data["timeout_ms"])
@@ -72,18 +74,23 @@ def write_command(spec: CommandSpec) -> dict[str, Any]:
     return out
 
 
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "mode": {"enum": ["process", "shell"]},
-        "program": {"type": "string"},
-        "args": {"type": "array", "items": {"type": "string"}},
-        "script": {"type": "string"},
+def _schema(mode: str, **own: dict[str, Any]) -> dict[str, Any]:
+    properties = {
+        "mode": {"type": "string", "enum": [mode]},
+        **own,
         "cwd": {"type": "string"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}},
         "timeoutMs": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-    },
-    "required": ["mode"],
+    }
+    return {"type": "object", "properties": properties, "required": ["mode"]}
+
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        _schema("process", program=_TEXT, args={"type": "array", "items": _TEXT}),
+        _schema("shell", script=_TEXT),
+    ]
 }
 
 Command = Annotated[CommandSpec, BeforeValidator(read_command), PlainSerializer(write_command), WithJsonSchema(_SCHEMA)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.emitter import Emitter
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.representer import SafeRepresenter
 
@@ -21,6 +22,12 @@ from beadmill.errors import NotFound
 _ODD = re.compile(
     r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )  # not as they are
+
+
+class _Emitter(Emitter):
+    """``\\u2029`` instead of ``\\P``: a reader that takes ``C:\\Program`` for a path needs no special case."""
+
+    ESCAPE_REPLACEMENTS = {'"': '"', "\\": "\\", "\t": "t", "\n": "n", "\r": "r"}
 
 
 class _Representer(SafeRepresenter):
@@ -46,6 +53,7 @@ def dump(value: Any) -> str:
     """Any JSON value as block YAML."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
+    yaml.Emitter = _Emitter
     yaml.default_flow_style = False
     yaml.allow_unicode = True
     yaml.width = 120
