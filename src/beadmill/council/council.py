@@ -167,13 +167,14 @@ class Council(Generic[D]):
             await self._refined(counted.winner, (), ())
             return mine.document
         alternatives = {n: draft.seat for n, draft in enumerate(ranked, 1) if n > 1}
+        others = {n: draft.document for n, draft in enumerate(ranked, 1) if n > 1}
         done = await self.desk(counted.winner, self.v).write(
             "refine",
             f"{self.domain.name}_refine",
             self.domain.refined,
             lambda: (*parts(), *shown(ranked, _whose)),
             values={"winner": label(1), **values},
-            context={"before": mine.document, "alternatives": alternatives, **context},
+            context={"before": mine.document, "alternatives": alternatives, "shown": others, **context},
         )
         await self._refined(counted.winner, done.value.changes, done.interventions)
         return done.value.document

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.shape import Context
 from beadmill.artifacts.reading.tree import Tree, Unfit
 
 V = TypeVar("V")
+_OCTAL = re.compile(r"\\([0-3][0-7]{2})")  # one byte of a path in Git's output
 
 
 def given(context: Context, key: str, kind: type[V]) -> V | None:
@@ -66,7 +68,22 @@ def outside(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(bad)
 
 
-def number(value: Any) -> int | None:
-    """``Draft 2``, ``2`` → 2; None when there is no single number."""
-    found = re.findall(r"\d+", str(value))
-    return int(found[0]) if len(found) == 1 and len(found[0]) < 6 else None
+def plain_paths(row: dict[str, Tree], keys: Sequence[str], notes: Notes) -> None:
+    """Paths as Git quotes them (``"caf\\303\\251.py"``) become the paths they stand for."""
+    for key in keys:
+        value = row.get(key)
+        if isinstance(value, str):
+            row[key] = _unquoted(value, notes)
+        elif isinstance(value, list):
+            row[key] = [_unquoted(one, notes) if isinstance(one, str) else one for one in value]
+
+
+def _unquoted(path: str, notes: Notes) -> str:
+    if not _OCTAL.search(path):
+        return path
+    try:
+        plain = _OCTAL.sub(lambda found: chr(int(found[1], 8)), path.strip('"')).encode("latin-1").decode()
+    except ValueError:  # other letters beside the octal ones, or bytes that are no UTF-8
+        return path
+    notes.cleaned("path as Git quotes it written plainly", plain)
+    return plain

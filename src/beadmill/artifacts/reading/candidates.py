@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -29,6 +29,8 @@ class Candidate:
     end: int
     title: str = ""  # the intervention it stands for, "" when the reply is just the document
     open_ended: bool = False
+    begins: int = 0  # where ``text`` itself begins in the cleaned reply
+    line: int = 0  # the same as a line, from 0
 
 
 def squash(key: str) -> str:
@@ -41,10 +43,11 @@ def find(text: str, *, tag: str = "", keys: frozenset[str] = frozenset()) -> tup
     seen: set[str] = set()
     out: list[Candidate] = []
     for one in islice(_all(text, tag, keys), 10 * MOST):
+        begins = one.begins + len(one.text) - len(one.text.lstrip("\n"))
         body = one.text.strip("\n").rstrip()
         if body.strip() and body not in seen and len(out) < MOST:
             seen.add(body)
-            out.append(Candidate(body, one.origin, one.start, one.end, one.title, one.open_ended))
+            out.append(replace(one, text=body, begins=begins, line=text.count("\n", 0, begins)))
     return tuple(out)
 
 
@@ -55,7 +58,8 @@ def _all(text: str, tag: str, keys: frozenset[str]) -> Iterator[Candidate]:
     yield Candidate(text, "raw", 0, len(text))
     spoken = _SPEAKER.match(text)
     if spoken and spoken.end():
-        yield Candidate(text[spoken.end() :], "raw", spoken.end(), len(text), "speaker label removed")
+        begins = spoken.end()
+        yield Candidate(text[begins:], "raw", begins, len(text), "speaker label removed", begins=begins)
     yield from _fences(text)
     yield from _json_in_prose(text)
     yield from _from_key(text, keys)
@@ -64,7 +68,10 @@ def _all(text: str, tag: str, keys: frozenset[str]) -> Iterator[Candidate]:
 def _inside(one: Candidate) -> Iterator[Candidate]:
     yield one
     for fence in _fences(one.text):
-        yield Candidate(fence.text, "tag", one.start, one.end, fence.title, one.open_ended or fence.open_ended)
+        begins = one.begins + fence.begins
+        yield replace(
+            one, text=fence.text, title=fence.title, open_ended=one.open_ended or fence.open_ended, begins=begins
+        )
 
 
 def tags(text: str, tag: str) -> Iterator[Candidate]:
@@ -76,10 +83,12 @@ def tags(text: str, tag: str) -> Iterator[Candidate]:
         limit = found[at + 1].start() if at + 1 < len(found) else len(text)
         close = closer.search(text, match.end(), limit)
         if close:
-            yield Candidate(text[match.end() : close.start()], "tag", match.start(), close.end())
+            content = text[match.end() : close.start()]
+            yield Candidate(content, "tag", match.start(), close.end(), begins=match.end())
         elif at + 1 == len(found):
             title = f"<{tag}> is not closed"
-            yield Candidate(text[match.end() :], "tag", match.start(), len(text), title, open_ended=True)
+            content = text[match.end() :]
+            yield Candidate(content, "tag", match.start(), len(text), title, open_ended=True, begins=match.end())
 
 
 def _fences(text: str) -> Iterator[Candidate]:
@@ -89,13 +98,12 @@ def _fences(text: str) -> Iterator[Candidate]:
         if opened is None:
             opened = match
         elif match[1].startswith(opened[1]) and not match[2]:
-            yield Candidate(
-                text[opened.end() : match.start()], "fence", opened.start(), match.end(), "code fence removed"
-            )
+            content = text[opened.end() : match.start()]
+            yield Candidate(content, "fence", opened.start(), match.end(), "code fence removed", begins=opened.end())
             opened = None
     if opened is not None:
-        title = "code fence is not closed"
-        yield Candidate(text[opened.end() :], "fence", opened.start(), len(text), title, open_ended=True)
+        title, begins = "code fence is not closed", opened.end()
+        yield Candidate(text[begins:], "fence", opened.start(), len(text), title, open_ended=True, begins=begins)
 
 
 _JSON_START = (re.compile(r"^[ \t]*([\[{])(?=\s*[\"'{\[}\]])", re.MULTILINE), re.compile(r"[ \t:]({)(?=\s*\")"))
@@ -109,19 +117,19 @@ def _json_in_prose(text: str) -> Iterator[Candidate]:
     start = match.start(1)
     end = text.rfind("]" if match[1] == "[" else "}") + 1
     if end > start and (start > 0 or end < len(text)):
-        yield Candidate(text[start:end], "json", start, end, "text around the JSON removed")
+        yield Candidate(text[start:end], "json", start, end, "text around the JSON removed", begins=start)
 
 
 def _from_key(text: str, keys: frozenset[str]) -> Iterator[Candidate]:
     for match in _KEY_LINE.finditer(text):
         if squash(match[1]) in keys:
             if match.start() > 0:
-                yield Candidate(
-                    text[match.start() :], "key", match.start(), len(text), "text before the document removed"
-                )
+                begins, title = match.start(), "text before the document removed"
+                yield Candidate(text[begins:], "key", begins, len(text), title, begins=begins)
             return
     for match in _GLUED.finditer(text):
         if squash(match[1]) in keys:
             title = "text before the first key of the same line removed"
-            yield Candidate(text[match.start(1) :], "glued", match.start(1), len(text), title)
+            begins = match.start(1)
+            yield Candidate(text[begins:], "glued", begins, len(text), title, begins=begins)
             return

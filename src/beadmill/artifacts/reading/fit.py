@@ -48,12 +48,19 @@ class Fit:
                 self._unknown(key, value[key], path)
                 continue
             rank = self._rank(name, key)
+            if name in found:
+                self._other(value, key, found[name][1], path)
             if name not in found or rank < found[name][0]:
                 found[name] = (rank, key)
         for name, (_, key) in found.items():
             if key != name and squash(key) != squash(name):
                 self.notes.cleaned("key renamed", f"{path}.{key} → {name}".lstrip("."))
         return {name: value[key] for name, (_, key) in found.items()}
+
+    def _other(self, value: Mapping[str, Tree], key: str, earlier: str, path: str) -> None:
+        """Two spellings of one key: precedence decides, and what is lost is said."""
+        if value[key] != value[earlier]:
+            self.notes.dropped("other spelling of a key left out", f"{path}.{earlier} or {key}".lstrip("."))
 
     def _unknown(self, key: str, value: Tree, path: str) -> None:
         """A key of another part of the document that holds a list or mapping is in the wrong place, not superfluous."""

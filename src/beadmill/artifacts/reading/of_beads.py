@@ -1,4 +1,4 @@
-"""BLUEPRINT and its refined and revised forms, EXPANSION, BEAD_STATUS (reference §5, §8.1)."""
+"""BLUEPRINT and its refined and revised forms, EXPANSION (reference §5)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from beadmill.artifacts.beads import BeadStatus, Blueprint, BlueprintBead
+from beadmill.artifacts.beads import Blueprint, BlueprintBead
 from beadmill.artifacts.command import read_command
-from beadmill.artifacts.reading.ask import given, names, need, outside, rows, twice
+from beadmill.artifacts.reading.ask import given, names, need, outside, plain_paths, rows, twice
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
-from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, refined, revised
+from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, plain_changes, refined, revised
 from beadmill.artifacts.reading.replies import Expansion, Expansions, Refined, Revised, with_changes
 from beadmill.artifacts.reading.shape import Context, Shape
 from beadmill.artifacts.reading.tree import Tree, Unfit
@@ -49,6 +49,10 @@ def _prepare(tree: Tree, _context: Context, notes: Notes) -> Tree:
             notes.cleaned("list of dependencies taken as blocked_by", str(bead.get("id")))
             bead["dependencies"] = {"blocked_by": bead["dependencies"]}
     return tree
+
+
+def _prepare_changed(tree: Tree, context: Context, notes: Notes) -> Tree:
+    return plain_changes(_prepare(tree, context, notes), context, notes)
 
 
 def kebab(text: str) -> str:
@@ -152,7 +156,7 @@ REFINED_BLUEPRINT: Shape[Refined[Blueprint]] = Shape(
     "refined_blueprint",
     with_changes(Blueprint),
     aliases=ALIASES | _CHANGE_TYPES,
-    prepare=_prepare,
+    prepare=_prepare_changed,
     normalise=_give_ids,
     check=refined(Blueprint, _keeps_order),
     root="beads",
@@ -165,6 +169,7 @@ REFINED_BLUEPRINT: Shape[Refined[Blueprint]] = Shape(
         "prd_refs": "collection of str: valid epic and story ids",
         "before": "Blueprint: the winner's draft",
         "alternatives": "mapping of shown draft number → seat",
+        "shown": "mapping of shown draft number → its document: an inspiration must name a part of it",
     },
     example=BLUEPRINT.example
     + """
@@ -184,7 +189,7 @@ REVISED_BLUEPRINT: Shape[Revised[Blueprint]] = Shape(
     "revised_blueprint",
     with_changes(Blueprint, gaps=True),
     aliases=ALIASES | _CHANGE_TYPES,
-    prepare=_prepare,
+    prepare=_prepare_changed,
     normalise=_give_ids,
     check=revised(Blueprint, _keeps_order),
     root="beads",
@@ -225,6 +230,8 @@ def _restore(tree: Tree, context: Context, notes: Notes) -> Tree:
     """Part-1 fields come from the blueprint: drift in them is undone, a different title or other refs stay and fail."""
     blueprint = given(context, "blueprint", Blueprint)
     lines = rows(tree, "beads")
+    for line in lines:
+        plain_paths(line, ("target_files", "test_files"), notes)
     if blueprint is None or len(lines) != len(blueprint.beads):
         return tree
     for line, bead in zip(lines, blueprint.beads, strict=True):
@@ -258,6 +265,7 @@ def _check_expansion(value: Expansions, context: Context, _notes: Notes) -> tupl
     """As many lines as beads, in their order, earlier beads only as blockers, paths inside the repository."""
     lines = value.beads
     wrong = [f"the id {one!r} is there twice" for one in twice([line.id for line in lines])]
+    wrong += _one_sided(lines)
     for n, line in enumerate(lines):
         earlier = {one.id for one in lines[:n]}
         wrong += [
@@ -271,6 +279,17 @@ def _check_expansion(value: Expansions, context: Context, _notes: Notes) -> tupl
         wrong += _differs(lines, blueprint)
     need(wrong)
     return lines
+
+
+def _one_sided(lines: tuple[Expansion, ...]) -> list[str]:
+    """``blocks`` is Beadmill's to fill; what a model writes there must be in the other bead's blocked_by."""
+    blocked = {line.id: line.dependencies.blocked_by for line in lines}
+    return [
+        f"{line.id}: blocks {other!r}, which does not name it in blocked_by"
+        for line in lines
+        for other in line.dependencies.blocks
+        if line.id not in blocked.get(other, ())
+    ]
 
 
 def _differs(lines: tuple[Expansion, ...], blueprint: Blueprint) -> list[str]:
@@ -309,68 +328,4 @@ EXPANSION: Shape[tuple[Expansion, ...]] = Shape(
         '"targetFiles": ["export.py"], "testFiles": ["tests/test_export.py"], '
         '"interfaces": ["write_rows(rows, path) -> None"]}'
     ),
-)
-
-_PASS = frozenset({"pass", "passed", "ok", "success", "complete", "true", "1"})
-_FAIL = frozenset({"fail", "failed", "error", "timeout", "notrun", "skipped", "pending", "false", "0"})
-_STATUS = {"completed": "done", "complete": "done", "success": "done", "failed": "error", "blocked": "error"}
-CHECKS = ("tests", "lint", "typecheck", "qualitative")
-
-
-def _status_words(tree: Tree, _context: Context, notes: Notes) -> Tree:
-    if not isinstance(tree, dict):
-        return tree
-    status = squash(str(tree.get("status")))
-    if status in _STATUS:
-        notes.cleaned("status word in the wanted spelling", f"{tree['status']} → {_STATUS[status]}")
-        tree["status"] = _STATUS[status]
-    checks = tree.get("checks")
-    if isinstance(checks, dict):
-        tree["checks"] = {squash(key): _check_word(key, value, notes) for key, value in checks.items()}
-    return tree
-
-
-def _check_word(key: str, value: Tree, notes: Notes) -> Tree:
-    word = squash(str(value))
-    wanted = "pass" if word in _PASS else "fail" if word in _FAIL else None
-    if wanted and wanted != value:
-        notes.cleaned("check word in the wanted spelling", f"{key}: {value} → {wanted}")
-    return wanted or value
-
-
-def _check_status(value: BeadStatus, context: Context, _notes: Notes) -> BeadStatus:
-    """The marker is about this bead; done names all four checks; a question has a text."""
-    bead = given(context, "bead_id", str)
-    wrong = []
-    if bead is not None and value.bead_id != bead:
-        wrong.append(f"bead_id: this is about {bead!r}, not {value.bead_id!r}")
-    if value.status == "done":
-        wrong += [f"checks.{name}: missing" for name in CHECKS if name not in value.checks]
-    if value.status == "question" and not value.question.strip():
-        wrong.append("question: empty")
-    if value.status == "error" and not value.reason.strip():
-        wrong.append("reason: an error needs one")
-    need(wrong)
-    return value
-
-
-BEAD_STATUS: Shape[BeadStatus] = Shape(
-    "bead_status",
-    BeadStatus,
-    tag="BEAD_STATUS",
-    form="json",
-    aliases={"bead_id": ("bead", "id"), "checks": ("check",), "replaced_commands": ("replacements",)},
-    normalise=_status_words,
-    check=_check_status,
-    rules=(
-        "status is done, error (with reason) or question (with question).",
-        "Each check is pass or fail; a check that was not run is fail.",
-        "interfaces: what later beads may rely on. replaced_commands: only for a frozen command that is wrong, with original, replacement, reason.",
-    ),
-    context={"bead_id": "str: the bead that was worked on"},
-    example="""
-{"bead_id": "write-rows", "status": "done",
- "checks": {"tests": "pass", "lint": "pass", "typecheck": "pass", "qualitative": "pass"},
- "reason": "", "question": "", "interfaces": ["write_rows(rows, path) -> None"], "replaced_commands": []}
-""",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
@@ -9,17 +10,20 @@ from pydantic import BaseModel
 
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.council import Change, Inspiration, Resolution
+from beadmill.artifacts.diff import Item, items
 from beadmill.artifacts.diff import changes as real_changes
-from beadmill.artifacts.reading.ask import given, names, need, twice
+from beadmill.artifacts.reading.ask import given, names, need, rows, twice
+from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.replies import ChangeReply, Refined, Revised
 from beadmill.artifacts.reading.shape import Context
 from beadmill.artifacts.reading.stable_ids import restored
-from beadmill.artifacts.reading.tree import Unfit
+from beadmill.artifacts.reading.tree import Tree, Unfit
 
 D = TypeVar("D", bound=Document)
 Check = Callable[[D, Context, Notes], D]
 
+_LABELS = ("label", "title", "question", "prompt", "name")
 CHANGE_ALIASES = {
     "type": ("change", "change_type", "kind"),
     "item_type": ("item", "kind_of_item"),
@@ -54,10 +58,64 @@ def _checked(
     if before is None:
         return check(document, context, notes), claimed
     document, claimed = restored(before, document, claimed=claimed, notes=notes)
+    need([line for claim in claimed if (line := _moved(claim, before, document))])
     document = check(document, context, notes)
     out, interventions = real_changes(before, document, claimed)
+    gone = [change.id for change in out if change.type == "removed"]
+    if gone and "changes" not in reply.model_fields_set:
+        raise Unfit(
+            f"changes: missing, and so are {', '.join(gone)}; send the whole document with its changes", cut=True
+        )
     notes.extend(interventions)
     return document, out
+
+
+def _moved(claim: Change, before: Document, after: Document) -> str:
+    """What is wrong with a modified item that has another id than before; '' when nothing is."""
+    old, new = _named(before, claim, claim.before), _named(after, claim, claim.after)
+    if claim.type != "modified" or old is None or new is None or old.id == new.id:
+        return ""
+    return f"changes: {old.id} → {new.id}: a modified {old.item_type} keeps its id"
+
+
+def _named(document: Document, claim: Change, words: str) -> Item | None:
+    """The one item of the claimed type whose id or label is written."""
+    same_type = [item for item in items(document) if claim.item_type in ("", item.item_type)]
+    found = [item for item in same_type if words.strip() in (item.id, item.label.strip())]
+    return found[0] if len(found) == 1 else None
+
+
+def plain_changes(tree: Tree, _context: Context, notes: Notes) -> Tree:
+    """Records, labels and the reference's longer words where one word or number is wanted."""
+    for key in tree if isinstance(tree, dict) else ():
+        if squash(key) == "changes":
+            for row in rows(tree, key):
+                _plain_sides(row, notes)
+        elif squash(key) in ("gapresolutions", "resolutions"):
+            for row in rows(tree, key):
+                if squash(str(row.get("action"))) in ("updatedprd", "updatedbeads"):
+                    notes.cleaned("action in the wanted spelling", f"{row['action']} → updated")
+                    row["action"] = "updated"
+    return tree
+
+
+def _plain_sides(row: dict[str, Tree], notes: Notes) -> None:
+    """``before: {id: US-1, label: Save}`` → ``before: Save``, and the change gets the id when it has none; ``Draft 3``
+    → ``3``."""
+    for side in ("after", "before"):
+        if isinstance(row.get(side), dict):
+            whole = {squash(k): v for k, v in row[side].items() if isinstance(v, str)}
+            label = next((whole[k] for k in _LABELS if k in whole), whole.get("id", ""))
+            row[side] = label
+            if "id" in whole and not row.get("id"):
+                row["id"] = whole["id"]
+            notes.cleaned("item of a change written as its label", label)
+    source: Tree = row.get("inspiration")
+    for key, value in list(source.items()) if isinstance(source, dict) else []:
+        found = re.fullmatch(r"\s*draft[\s_#-]*(\d{1,3})\s*", str(value), re.IGNORECASE)
+        if found and squash(key) != "item":
+            source[key] = found[1]
+            notes.cleaned("label of a draft read as its number", str(value))
 
 
 def _change(reply: ChangeReply, context: Context, notes: Notes) -> Change:
@@ -67,7 +125,7 @@ def _change(reply: ChangeReply, context: Context, notes: Notes) -> Change:
     inspiration = _inspiration(reply, context)
     lost = reply.inspiration is not None and inspiration is None
     if lost:
-        notes.add("attribution", "semantic_validation", "inspiration names no shown draft", reply.id)
+        notes.add("attribution", "semantic_validation", "inspiration names nothing that was shown", reply.id)
     return Change.model_validate(
         {
             "type": kind,
@@ -88,7 +146,19 @@ def _inspiration(reply: ChangeReply, context: Context) -> Inspiration | None:
     if seats is None:
         return Inspiration(draft=reply.inspiration.draft, item=reply.inspiration.item)
     seat = seats.get(reply.inspiration.draft)
-    return Inspiration(draft=seat, item=reply.inspiration.item) if isinstance(seat, int) else None
+    shown = (given(context, "shown", Mapping) or {}).get(reply.inspiration.draft)  # type: ignore[type-abstract]
+    if not isinstance(seat, int) or (isinstance(shown, Document) and not _in(shown, reply.inspiration.item)):
+        return None
+    return Inspiration(draft=seat, item=reply.inspiration.item)
+
+
+def _in(shown: Document, words: str) -> bool:
+    """Whether the words name a part of that draft: an id in them, a label, a section; no words name the whole draft."""
+    said = squash(words)
+    ids = {item.id for item in items(shown)}
+    labels = {squash(item.label) for item in items(shown)} | {squash(name) for name in type(shown).model_fields}
+    named = any(token.strip(".,;:()\"'") in ids for token in words.split())
+    return not said or said in labels or said in {squash(one) for one in ids} or named
 
 
 def _resolutions(found: tuple[Resolution, ...], context: Context) -> tuple[Resolution, ...]:

@@ -16,12 +16,15 @@ from beadmill.artifacts.reading.replies import CoverageForm, FollowUp, Interview
 from beadmill.artifacts.reading.shape import Context, Shape
 from beadmill.artifacts.reading.tree import Tree, Unfit
 
+_NO_GAP = frozenset({"", "none", "nogaps", "na", "nothing", "nonefound", "nogapsfound"})
+
 
 def _agree(tree: Tree, context: Context, notes: Notes) -> Tree:
     """Gaps win over the label ``clean``: nothing that was found may vanish."""
     if isinstance(tree, dict) and context.get("domain") in ("prd", "beads") and tree.get("follow_up_questions"):
         notes.dropped("follow-up questions outside the interview")
         tree["follow_up_questions"] = []
+    _drop_empty_words(tree, notes)
     if (
         isinstance(tree, dict)
         and tree.get("status") == "clean"
@@ -30,6 +33,14 @@ def _agree(tree: Tree, context: Context, notes: Notes) -> Tree:
         notes.cleaned("status clean beside gaps or questions read as gaps")
         tree["status"] = "gaps"
     return tree
+
+
+def _drop_empty_words(tree: Tree, notes: Notes) -> None:
+    """``status: clean`` and ``gaps: [none]`` name no gap."""
+    gaps = tree.get("gaps") if isinstance(tree, dict) and tree.get("status") == "clean" else None
+    if isinstance(gaps, list) and gaps and all(isinstance(g, str) and squash(g) in _NO_GAP for g in gaps):
+        notes.dropped("a word for no gap", ", ".join(gaps))
+        tree["gaps"] = []
 
 
 def _prepare(tree: Tree, _context: Context, notes: Notes) -> Tree:

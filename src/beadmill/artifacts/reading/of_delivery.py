@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beadmill.artifacts.delivery import FileAudit, FinalTestCommands, PullRequestText, Review
-from beadmill.artifacts.reading.ask import count, names, need, outside, rows, twice
+from beadmill.artifacts.reading.ask import count, names, need, outside, plain_paths, rows, twice
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.replies import Audit, Text
@@ -20,6 +20,7 @@ _RANK = {"high": 0, "medium": 1, "low": 2}
 def _file_words(tree: Tree, _context: Context, notes: Notes) -> Tree:
     """Unknown relevance is medium, unknown action is read: hints, not claims."""
     for row in rows(tree, "files"):
+        plain_paths(row, ("path",), notes)
         for key, words, default in (
             ("relevance", ("high", "medium", "low"), "medium"),
             ("likely_action", ("read", "modify", "create"), "read"),
@@ -174,6 +175,14 @@ cautions: []
 )
 
 
+def _final_paths(tree: Tree, _context: Context, notes: Notes) -> Tree:
+    if isinstance(tree, dict):
+        plain_paths(tree, ("test_files", "modified_files"), notes)
+    for row in rows(tree, "file_effects"):
+        plain_paths(row, ("path",), notes)
+    return tree
+
+
 def _check_final(value: FinalTestCommands, _context: Context, _notes: Notes) -> FinalTestCommands:
     paths = (*value.test_files, *value.modified_files, *(effect.path for effect in value.file_effects))
     need([f"not a path inside the repository: {path}" for path in outside(paths)])
@@ -191,6 +200,7 @@ FINAL_TEST: Shape[FinalTestCommands] = Shape(
         "file_effects": ("effects",),
         "tests_count": ("count", "test_count"),
     },
+    normalise=_final_paths,
     check=_check_final,
     rules=(
         "At least one command, one test file and one modified file; paths relative to the repository.",
@@ -272,6 +282,12 @@ REVIEW: Shape[Review] = Shape(
 )
 
 
+def _audit_paths(tree: Tree, _context: Context, notes: Notes) -> Tree:
+    for row in rows(tree, "files"):
+        plain_paths(row, ("path",), notes)
+    return tree
+
+
 def _check_audit(value: Audit, context: Context, notes: Notes) -> tuple[FileAudit, ...]:
     """Only files that are in the candidate, each once. A file that is not named is the caller's to include."""
     need([f"{path}: listed twice" for path in twice([one.path for one in value.files])])
@@ -288,6 +304,7 @@ CANDIDATE_AUDIT: Shape[tuple[FileAudit, ...]] = Shape(
     "candidate_audit",
     Audit,
     aliases={"decision": ("verdict", "action"), "reason": ("rationale", "why"), "path": ("file",)},
+    normalise=_audit_paths,
     check=_check_audit,
     root="files",
     rules=("Every file of the candidate once; decision is include, exclude or review.",),

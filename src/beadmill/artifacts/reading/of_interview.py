@@ -8,7 +8,7 @@ from beadmill.artifacts.interview import FilledAnswer, FilledAnswers, Interview,
 from beadmill.artifacts.reading.ask import count, given, names, need, rows, twice
 from beadmill.artifacts.reading.candidates import squash
 from beadmill.artifacts.reading.notes import Notes
-from beadmill.artifacts.reading.of_changes import refined
+from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, plain_changes, refined
 from beadmill.artifacts.reading.replies import Refined, with_changes
 from beadmill.artifacts.reading.shape import Context, Shape
 from beadmill.artifacts.reading.tree import Tree, Unfit
@@ -101,7 +101,8 @@ questions:
 REFINED_QUESTIONS: Shape[Refined[Questions]] = Shape(
     "refined_questions",
     with_changes(Questions),
-    aliases=QUESTION_ALIASES,
+    aliases=CHANGE_ALIASES | QUESTION_ALIASES,
+    prepare=plain_changes,
     normalise=number_questions,
     check=refined(Questions, check_questions),
     root="questions",
@@ -113,6 +114,7 @@ REFINED_QUESTIONS: Shape[Refined[Questions]] = Shape(
         "max_questions": "int: upper bound of the list",
         "before": "Questions: the winner's draft; claimed changes are checked against the real difference",
         "alternatives": "mapping of shown draft number → seat",
+        "shown": "mapping of shown draft number → its document: an inspiration must name a part of it",
     },
     example=QUESTIONS.example
     + """
@@ -156,13 +158,18 @@ def prepare_asked(row: dict[str, Tree], notes: Notes) -> None:
     options = row.get(options_key)
     if isinstance(options, list) and all(isinstance(option, str) for option in options):
         row[options_key] = [{"id": f"opt{n}", "label": label} for n, label in enumerate(options, 1)]
+        if options:
+            notes.synthesized("options numbered", str(row.get("id")))
 
 
-def _turn_sources(tree: Tree, context: Context, _notes: Notes) -> Tree:
+def _turn_sources(tree: Tree, context: Context, notes: Notes) -> Tree:
     """Where a question comes from is Beadmill's to say."""
     compiled = set(names(context, "compiled_ids") or ())
     final = str(tree.get("is_final_free_form")).lower() == "true"
     for row in rows(tree, "questions"):
+        if {"source", "round"} & row.keys():
+            notes.cleaned("keys that Beadmill fills itself ignored", f"{row.get('id')}: source, round")
+            row.pop("round", None)
         known = row.get("id") in compiled or context.get("compiled_ids") is None
         row["source"] = "final_free_form" if final else "compiled" if known else "prompt_follow_up"
     return tree

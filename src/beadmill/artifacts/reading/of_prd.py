@@ -5,7 +5,7 @@ from __future__ import annotations
 from beadmill.artifacts.prd import Prd
 from beadmill.artifacts.reading.ask import need, rows, twice
 from beadmill.artifacts.reading.notes import Notes
-from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, refined, revised
+from beadmill.artifacts.reading.of_changes import CHANGE_ALIASES, plain_changes, refined, revised
 from beadmill.artifacts.reading.replies import Refined, Revised, with_changes
 from beadmill.artifacts.reading.shape import Context, Shape
 from beadmill.artifacts.reading.tree import Tree
@@ -120,6 +120,7 @@ REFINED_PRD: Shape[Refined[Prd]] = Shape(
     "refined_prd",
     with_changes(Prd),
     aliases=_ALIASES,
+    prepare=plain_changes,
     normalise=give_ids,
     check=refined(Prd, check_prd),
     owned=OWNED,
@@ -132,6 +133,7 @@ REFINED_PRD: Shape[Refined[Prd]] = Shape(
     context={
         "before": "Prd: the winner's draft; claimed changes are checked against the real difference",
         "alternatives": "mapping of shown draft number → seat",
+        "shown": "mapping of shown draft number → its document: an inspiration must name a part of it",
     },
     example=PRD.example + _CHANGES.lstrip("\n"),
 )
@@ -140,6 +142,7 @@ REVISED_PRD: Shape[Revised[Prd]] = Shape(
     "revised_prd",
     with_changes(Prd, gaps=True),
     aliases=_ALIASES,
+    prepare=plain_changes,
     normalise=give_ids,
     check=revised(Prd, check_prd),
     owned=OWNED,

@@ -35,7 +35,12 @@ def _prepare(tree: Tree, context: Context, notes: Notes) -> Tree:
         scores = _by_label(scores)
     if not isinstance(scores, dict):
         return tree
-    return {"draft_scores": {_label(label): _line(label, row, context, notes) for label, row in scores.items()}}
+    out: dict[str, Tree] = {}
+    for label, row in scores.items():
+        if _label(label) in out:
+            raise Unfit(f"{_label(label)}: scored twice")
+        out[_label(label)] = _line(label, row, context, notes)
+    return {"draft_scores": out}
 
 
 def _under_root(tree: dict[str, Tree], context: Context, notes: Notes) -> dict[str, Tree]:
@@ -77,13 +82,13 @@ def _line(label: str, row: Tree, context: Context, notes: Notes) -> Tree:
     categories: dict[str, Tree] = {}
     for key, value in row.items():
         if squash(key) in _TOTAL:
-            out["total_score"] = _points(value, label, notes)
+            out["total_score"] = _points(value, label, notes, most="100")
         elif squash(key) in _REASON:
             out["reason"] = value
-        elif squash(key) in _NESTED and isinstance(value, dict):
-            categories |= value
         else:
-            categories[key] = value
+            inner = value if squash(key) in _NESTED and isinstance(value, dict) else {key: value}
+            need([f"{label}: the category {name!r} is there twice" for name in inner if name in categories])
+            categories |= inner
     rubric = _rubric(context)
     for key, value in categories.items():
         name = _category(key, rubric)
@@ -102,15 +107,17 @@ def _category(key: str, rubric: tuple[str, ...]) -> str:
     return same[0] if same else begins[0] if len(begins) == 1 else key
 
 
-def _points(value: Tree, label: str, notes: Notes) -> Tree:
-    """``18/20`` → ``18``; ``{score: 18}`` → ``18``."""
+def _points(value: Tree, label: str, notes: Notes, *, most: str = "20") -> Tree:
+    """``18/20`` → ``18``; ``{score: 18}`` → ``18``; points of another maximum stay as they are and fail."""
     if isinstance(value, dict) and len(value) <= 2:
         inner = [v for k, v in value.items() if squash(k) in ("score", "points", "value")]
         value = inner[0] if len(inner) == 1 else value
     found = _OUT_OF.match(value) if isinstance(value, str) else None
-    if found and found[2]:
+    if not found or found[2] not in (None, most):
+        return value
+    if found[2]:
         notes.cleaned("points out of a maximum written as a number", f"{label}: {value}")
-    return found[1] if found else value
+    return found[1]
 
 
 def _check(votes: Votes, context: Context, notes: Notes) -> dict[str, ScoreLine]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from beadmill.artifacts.reading.clean import conflict
 from beadmill.artifacts.reading.json_fix import left_open, repair_json
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.repairs import repair_yaml
@@ -11,8 +14,11 @@ from beadmill.artifacts.reading.vocabulary import Vocabulary
 
 def parse(text: str, *, form: str, work: Work, notes: Notes, words: Vocabulary, repair: bool) -> Tree:
     """Raises BadText."""
+    marked = conflict(text)
+    if marked is not None:
+        raise BadText("a conflict marker of Git", line=marked, told=True)
     if not text.lstrip().startswith(("{", "[")):
-        parsed = repair_yaml(text, words, work, notes) if repair else from_yaml(text, work)
+        parsed = _yaml(text, work, notes, words, repair=repair)
     elif form == "jsonl":
         parsed = _lines(text, notes) if repair else _stream(text)
     else:
@@ -20,6 +26,24 @@ def parse(text: str, *, form: str, work: Work, notes: Notes, words: Vocabulary, 
     for key in parsed.doubles:
         notes.fixed("the same key and value written twice", key)
     return parsed.tree
+
+
+def _yaml(text: str, work: Work, notes: Notes, words: Vocabulary, *, repair: bool) -> Parsed:
+    try:
+        return from_yaml(text, work)
+    except BadText as error:
+        if _ends_in_a_key(text, words):
+            raise BadText(error.message, line=error.line, column=error.column, cut=True) from error
+        if not repair:
+            raise
+        return repair_yaml(text, words, work, notes, first=error)
+
+
+def _ends_in_a_key(text: str, words: Vocabulary) -> bool:
+    """Whether the last line is the beginning of a known key and nothing else: the reply stopped there."""
+    last = text.rstrip().rpartition("\n")[2]
+    found = re.fullmatch(r"\s*(?:- )*([A-Za-z]\w{1,60})", last)
+    return found is not None and words.begins(found[1])
 
 
 def _json(text: str, work: Work, notes: Notes, *, repair: bool) -> Parsed:

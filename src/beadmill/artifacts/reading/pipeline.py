@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from beadmill.artifacts.council import Intervention
 from beadmill.artifacts.reading.candidates import Candidate, find, squash, tags
-from beadmill.artifacts.reading.clean import clean, echoes
+from beadmill.artifacts.reading.clean import clean, echoes, tidy
 from beadmill.artifacts.reading.fit import Fit
 from beadmill.artifacts.reading.notes import Notes
 from beadmill.artifacts.reading.parse import parse
 from beadmill.artifacts.reading.shape import Context, Failure, Reading, Shape
-from beadmill.artifacts.reading.tree import BadText, Tree, Unfit, Work, text_of
+from beadmill.artifacts.reading.tree import BadText, Tree, Unfit, Work, from_json, text_of
 from beadmill.artifacts.reading.vocabulary import vocabulary
 
 T = TypeVar("T")
-_WRAPPERS = frozenset({"output", "result", "data", "document", "artifact", "response", "reply", "answer", "content"})
+_WRAPPERS = frozenset(
+    {"output", "result", "text", "message", "data", "document", "artifact", "response", "reply", "answer", "content"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,28 @@ def read(shape: Shape[T], text: str, *, data: object = None, context: Mapping[st
         return Reading(None, "echo", f"the reply repeats the prompt ({'; '.join(repeated)})", notes.all())
     if shape.form == "text":
         return _reading(_accept(shape, {"text": cleaned.strip()}, ctx, notes))
-    return _reading(_search(shape, cleaned, ctx, notes))
+    attempt = _search(shape, cleaned, ctx, notes)
+    inner = None if attempt.step == 3 else _envelope(shape, cleaned)
+    return _reading(attempt) if inner is None else _inside(read(shape, inner, context=ctx))
+
+
+def _envelope(shape: Shape[Any], text: str) -> str | None:
+    """The text in ``{"result": "…"}``: how a CLI hands over what a model said."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        tree = from_json(text.strip()).tree
+    except BadText:
+        return None
+    if _ours(shape, tree):
+        return None
+    found = [v for k, v in tree.items() if squash(k) in _WRAPPERS and isinstance(v, str) and v.strip()]
+    return found[0] if len(found) == 1 else None
+
+
+def _inside(reading: Reading[T]) -> Reading[T]:
+    note = Intervention(category="parser_fix", stage="parse", title="JSON around the reply removed")
+    return replace(reading, interventions=(note, *reading.interventions))
 
 
 def _reading(attempt: _Try) -> Reading[Any]:
@@ -77,12 +101,14 @@ def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes) -> _Try:
     """First every candidate as it is, then every candidate with repairs; the furthest failure is the one told."""
     work = Work()
     found = find(text, tag=shape.tag, keys=_top_keys(shape))
-    ends = bool(shape.end_tag) and any(True for _ in tags(text, shape.end_tag))
+    if shape.marker:
+        found = tuple(one for one in found if _is_marker(one, text))
+    ends = shape.finish is not None and _ends(shape, text)
     best = _Try(0, failure="parse", error="no document found in the reply", notes=notes.all())
     readable: set[int] = set()  # candidates that parse: repairs have nothing to do there
     for repair in (False, True):
         for at, one in enumerate(found):
-            if at in readable:
+            if at in readable or (repair and shape.marker and not _may_mend(one)):
                 continue
             attempt = _candidate(shape, one, ctx, Notes(*notes.all()), work, repair=repair)
             if attempt.step > 0:
@@ -93,7 +119,26 @@ def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes) -> _Try:
                 best = attempt
         if ends and shape.finish is not None:
             return _Try(3, shape.finish(), notes=notes.all())
+    if shape.marker and not any(one.origin == "tag" for one in found) and best.step < 2 and best.failure != "truncated":
+        return _Try(best.step, failure="parse", error=f"there is no <{shape.tag}> in the reply", notes=best.notes)
     return best
+
+
+def _is_marker(one: Candidate, text: str) -> bool:
+    """Between its tags, or the whole reply but for its fence."""
+    outside = text[: one.start] + text[one.end :]
+    return one.origin in ("tag", "raw") or (one.origin == "fence" and not outside.strip())
+
+
+def _may_mend(one: Candidate) -> bool:
+    """Lines must not be taken away until a marker is left: without its tags only JSON is repaired."""
+    return one.origin == "tag" or one.text.startswith("{")
+
+
+def _ends(shape: Shape[Any], text: str) -> bool:
+    """The end tag at the start of a line, and no other tag beside it: a sentence about it ends nothing."""
+    said = re.search(rf"^[ \t]*<\s*{re.escape(shape.end_tag)}\s*/?>", text, re.MULTILINE | re.IGNORECASE)
+    return said is not None and not any(True for _ in tags(text, shape.tag))
 
 
 def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, work: Work, *, repair: bool) -> _Try:
@@ -102,13 +147,17 @@ def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, wo
     try:
         words = vocabulary(shape)
         tree = parse(one.text, form=shape.form, work=work, notes=notes, words=words, repair=repair)
-    except BadText as error:
+    except BadText as bad:
+        error = bad.below(one.line)
         cut = error.cut and (one.open_ended or one.origin in ("raw", "json", "key"))
         failure: Failure = "truncated" if cut else "parse"
         return _Try(0, failure=failure, error=str(error), notes=notes.all())
     if shape.last_may_go and (ctx.get("truncated") or one.open_ended):
         tree = _without_last(shape, tree, notes)
-    return _accept(shape, tree, ctx, notes)
+    attempt = _accept(shape, tree, ctx, notes)
+    if one.open_ended and attempt.step == 2 and "Field required" in attempt.error:
+        return replace(attempt, failure="truncated")  # what is missing would have come before the end that is missing
+    return attempt
 
 
 def _only_one(
@@ -144,7 +193,7 @@ def _without_last(shape: Shape[Any], tree: Tree, notes: Notes) -> Tree:
 def _accept(shape: Shape[Any], tree: Tree, ctx: Context, notes: Notes) -> _Try:
     """Unwrap, lay along the model, normalise, validate, check."""
     try:
-        tree = shape.prepare(_unwrap(shape, tree, notes), ctx, notes)
+        tree = shape.prepare(_unwrap(shape, tidy(tree, notes), notes), ctx, notes)
         if not isinstance(tree, dict) or not _ours(shape, tree):
             wanted = ", ".join([name for name in shape.model.model_fields if name not in shape.owned][:6])
             error = f"no document with these keys in the reply: {wanted} …"
@@ -155,12 +204,12 @@ def _accept(shape: Shape[Any], tree: Tree, ctx: Context, notes: Notes) -> _Try:
     except ValidationError as error:
         return _Try(2, failure="validation", error=told(error), notes=notes.all())
     except Unfit as error:
-        return _Try(2, failure="validation", error=str(error), notes=notes.all())
+        return _Try(2, failure="truncated" if error.cut else "validation", error=str(error), notes=notes.all())
     return _Try(3, value, notes=notes.all())
 
 
 def _ours(shape: Shape[Any], tree: dict[str, Tree]) -> bool:
-    keys = _top_keys(shape)
+    keys = _top_keys(shape) - {squash(name) for name in shape.owned}
     return any(squash(key) in keys for key in tree)
 
 

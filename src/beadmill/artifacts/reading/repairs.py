@@ -61,10 +61,9 @@ class _Bench:
         return True
 
 
-def repair_yaml(text: str, words: Vocabulary, work: Work, notes: Notes) -> Parsed:
-    """Raises BadText, the first one that nothing could repair."""
-    lines = text.split("\n")
-    bench = _Bench(words, work, lines, _outcome(lines, work), [])
+def repair_yaml(text: str, words: Vocabulary, work: Work, notes: Notes, *, first: BadText) -> Parsed:
+    """``first`` is why the text cannot be read as it is. Raises BadText, the first one that nothing could repair."""
+    bench = _Bench(words, work, text.split("\n"), first, [])
     for _ in range(MOST_ROUNDS):
         error = bench.outcome
         if isinstance(error, Parsed):
@@ -118,8 +117,10 @@ def _plain_escapes(text: str) -> str:
 def _tabs(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
     if "\t" not in lines[n][: len(lines[n]) - len(lines[n].lstrip())]:
         return None
-    return [re.sub(r"^\t+", lambda m: "  " * len(m[0]), one) for one in lines[:n]] + [
-        re.sub(r"^[ \t]+", lambda m: m[0].replace("\t", "  "), one) for one in lines[n:]
+    hidden = opaque(lines)
+    return [
+        one if at in hidden else re.sub(r"^\t+" if at < n else r"^[ \t]+", lambda m: m[0].replace("\t", "  "), one)
+        for at, one in enumerate(lines)
     ]
 
 
@@ -151,7 +152,7 @@ def _escapes(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
     if line.value[:1] != '"':
         return None
     fixed = re.sub(
-        r'\\(\\|["/ 0abtnvfreN_LP]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|\\', lambda m: m[0] if m[1] else "\\\\", line.value
+        r'\\(\\|["/ tnr]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|\\', lambda m: m[0] if m[1] else "\\\\", line.value
     )
     return _put(lines, n, line.with_value(fixed)) if fixed != line.value else None
 
@@ -318,6 +319,7 @@ def _fold(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
         or not first.value
         or first.value[0] in "[{|>"
         or words.knows(line.key)
+        or words.knows(_key_behind_signs(lines[n]))
         or first.comment
     ):
         return None
@@ -330,6 +332,11 @@ def _fold(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
     value = f'"{text}"' if is_quoted(first.value) and not start else quoted(text)
     space = "" if head.endswith((" ", "\t")) or not head else " "
     return [*lines[:before], f"{head}{space}{value}", *lines[n + 1 :]]
+
+
+def _key_behind_signs(text: str) -> str:
+    found = re.match(r"\W*([A-Za-z_]\w*)[\"']?:(?:\s|$)", text)
+    return found[1] if found else ""
 
 
 def _open_quote(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:

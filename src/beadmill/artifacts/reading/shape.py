@@ -52,6 +52,7 @@ class Shape(Generic[T]):
     context: Mapping[str, str] = field(default_factory=dict)
     end_tag: str = ""  # a second tag that ends a conversation (TURN)
     finish: Callable[[], Any] | None = None  # the value that ``end_tag`` stands for
+    marker: bool = False  # counts only between its tags or as the whole reply: an example or a quotation is none
     last_may_go: bool = False  # the last entry of ``root`` is dropped when the reply was cut
 
     def json_schema(self, context: Context | None = None) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from beadmill.artifacts.reading.of_beads import BEAD_STATUS, BLUEPRINT, EXPANSION, REFINED_BLUEPRINT, REVISED_BLUEPRINT
+from beadmill.artifacts.reading.of_bead_status import BEAD_STATUS
+from beadmill.artifacts.reading.of_beads import BLUEPRINT, EXPANSION, REFINED_BLUEPRINT, REVISED_BLUEPRINT
 from beadmill.artifacts.reading.of_coverage import COVERAGE, INTERVIEW_COVERAGE
 from beadmill.artifacts.reading.of_delivery import (
     CANDIDATE_AUDIT,

@@ -32,6 +32,7 @@ LONGEST_YAML = 600_000  # characters; the pure scanner reads about 300 kB a seco
 LONGEST_JSON = 5_000_000
 _NO_COMMENT = re.compile(r"[ \t]+#\w")  # ``issue #5``: YAML would cut the sentence there
 _ENTRY = re.compile(r"\s*(?:- |[A-Za-z_][\w ]{0,40}:(?:\s|$))")  # a line that looks like a key or an item
+RARE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[0abvefN_LP]")  # ``C:\Program``, ``\bword``: meant as backslashes
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -46,12 +47,22 @@ class BadText(ValueError):
         self.told = told  # our own finding: a looser reading would hide it
         self.began = began if began >= 0 else line  # where the thing that failed starts
 
+    def below(self, lines: int) -> BadText:
+        """The same, told by the lines of a text in which this one begins ``lines`` lower."""
+        moved = BadText(self.message, line=self.line + lines, column=self.column, cut=self.cut, told=self.told)
+        moved.began = self.began + lines
+        return moved
+
     def __str__(self) -> str:
         return f"line {self.line + 1}, column {self.column + 1}: {self.message}"
 
 
 class Unfit(ValueError):
-    """A tree that cannot be accepted as the wanted document. The text goes into the re-ask."""
+    """A tree that cannot be accepted as the wanted document. The text goes into the re-ask. ``cut`` = its end is missing."""
+
+    def __init__(self, message: str, *, cut: bool = False) -> None:
+        super().__init__(message)
+        self.cut = cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,7 @@ class Work:
     left: int = 1_000_000
 
     def admit(self, size: int) -> None:
+        """Before a text is scanned. Raises BadText when it is more than may still be scanned."""
         if size > LONGEST_YAML or size > self.left:
             raise BadText(f"too long to read as YAML ({size} characters)", told=True)
 
@@ -110,7 +122,8 @@ class Parsed:
 
 
 def from_yaml(text: str, work: Work) -> Parsed:
-    """Raises BadText. One document; anchors, aliases and tags are refused; a repeated key must repeat its value."""
+    """Raises BadText. One document; anchors, aliases, tags and rare escapes are refused; a repeated key must repeat its
+    value."""
     work.admit(len(text))
     text = text if text.endswith("\n") else text + "\n"
     builder = _Builder(text)
@@ -175,6 +188,8 @@ class _Builder:
             raise self._bad("tags are not allowed", event)
         if event.end_mark.line > event.start_mark.line:
             self._one_text(event)
+        if event.style == '"' and RARE_ESCAPE.search(self.text, event.start_mark.index, event.end_mark.index):
+            raise self._bad("a backslash that starts no usual escape", event)
         if event.style is None and _NO_COMMENT.match(self.text, event.end_mark.index):
             raise self._bad("a # that belongs to the text", event)
         return None if event.style is None and event.value in _NULLS else str(event.value)
@@ -186,7 +201,7 @@ class _Builder:
         lines which stand no deeper than its own key was never closed.
         """
         written = self.text[event.start_mark.index : event.end_mark.index].split("\n")
-        column = self.stack[-1].column if self.stack and not self.stack[-1].flow else -1
+        column = next((one.column for one in reversed(self.stack) if not one.flow), -1)
         for n, line in enumerate(written[1:], 1):
             if event.style is None and line.lstrip().startswith("- "):
                 raise BadText("a list item in the middle of a sentence", line=event.start_mark.line + n)

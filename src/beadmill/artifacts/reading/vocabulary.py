@@ -26,6 +26,9 @@ class Vocabulary:
     def knows(self, key: str) -> bool:
         return squash(key) in self.every
 
+    def begins(self, word: str) -> bool:
+        return any(key.startswith(squash(word)) for key in self.every)
+
 
 @lru_cache(maxsize=64)
 def vocabulary(shape: Shape[Any]) -> Vocabulary:
