@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from beadmill.artifacts.reading import read
 from beadmill.artifacts.reading.repairs import REPAIRS
+from beadmill.artifacts.reading.shape import Failure
 from beadmill.artifacts.reading.shapes import SHAPES
 from tests.corpus.corpus import VALID, Case, accepted, at, cases, context_of, plain, shape_of
 
@@ -40,8 +44,8 @@ def test_a_reply_without_one_clear_meaning_is_refused(case: Case) -> None:
 
 @pytest.mark.parametrize("valid", VALID)
 def test_a_valid_reply_needs_no_intervention(valid: str) -> None:
-    reading = SHAPES[shape_of(valid)]
-    assert (accepted(valid) is not None, reading.name, context_of(valid) is not None) == (True, shape_of(valid), True)
+    reading = read(SHAPES[shape_of(valid)], VALID[valid], context=context_of(valid))
+    assert (reading.failure, reading.error, reading.interventions) == ("", "", ())
 
 
 def test_every_shape_has_cases() -> None:
@@ -60,5 +64,14 @@ def test_no_two_cases_share_their_reply() -> None:
     assert [names for names in seen.values() if len(names) > 1] == []
 
 
-def kept(case: Case) -> Any:
-    return case
+def test_the_page_about_reading_lists_every_repair_in_order() -> None:
+    page = (Path(__file__).parents[2] / "docs/reading.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \|", page.partition("## Repairs of YAML")[2], re.MULTILINE)
+    assert rows == ["repair", *(repair.title for repair in REPAIRS)]
+
+
+def test_the_page_about_reading_lists_every_failure() -> None:
+    page = (Path(__file__).parents[2] / "docs/reading.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(
+        word for word in get_args(Failure) if word
+    )

@@ -10,6 +10,7 @@ from typing import Literal
 
 Origin = Literal["tag", "raw", "fence", "json", "key", "glued", "native"]
 MOST = 20  # candidates per reply
+MOST_KEYS = 50_000  # lines that look like a key and are looked at
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n`]*$", re.MULTILINE)
 _SPEAKER = re.compile(
@@ -121,13 +122,17 @@ def _json_in_prose(text: str) -> Iterator[Candidate]:
 
 
 def _from_key(text: str, keys: frozenset[str]) -> Iterator[Candidate]:
-    for match in _KEY_LINE.finditer(text):
+    others: set[str] = set()
+    for match in islice(_KEY_LINE.finditer(text), MOST_KEYS):
+        if match[1] in others:
+            continue
+        others.add(match[1])
         if squash(match[1]) in keys:
             if match.start() > 0:
                 begins, title = match.start(), "text before the document removed"
                 yield Candidate(text[begins:], "key", begins, len(text), title, begins=begins)
             return
-    for match in _GLUED.finditer(text):
+    for match in islice(_GLUED.finditer(text), MOST_KEYS):
         if squash(match[1]) in keys:
             title = "text before the first key of the same line removed"
             begins = match.start(1)

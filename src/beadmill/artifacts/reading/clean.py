@@ -30,8 +30,10 @@ def clean(text: str, notes: Notes) -> str:
     plain = _without_escapes(text)
     if plain != text:
         notes.fixed("terminal escapes removed")
-    out = _HALF.sub("\ufffd", _CONTROLS.sub("", _LINE_END.sub("\n", plain)))
-    if _CONTROLS.search(plain) or _HALF.search(plain):
+    lines = _LINE_END.sub("\n", plain) if "\r" in plain else plain
+    out = _CONTROLS.sub("", lines)
+    out = out if out.isascii() else _HALF.sub("\ufffd", out)
+    if out != lines:
         notes.fixed("control characters removed")
     return out
 
@@ -74,11 +76,11 @@ def _proper(text: str) -> str:
 
 def conflict(text: str) -> int | None:
     """The first line, from 0, that begins like a conflict marker of Git."""
-    found = _CONFLICT.search(text)
+    found = _CONFLICT.search(text) if "<<<<<<<" in text or ">>>>>>>" in text else None
     return text.count("\n", 0, found.start()) if found else None
 
 
 def echoes(text: str, more: Sequence[str] = ()) -> tuple[str, ...]:
     """Which lines of the prompt's scaffolding the reply repeats at the start of a line. Two are an echo."""
     markers = [m.strip() for m in (*_MARKERS, *more) if m.strip()]
-    return tuple(m for m in markers if re.search(rf"^[ \t]*{re.escape(m)}", text, re.MULTILINE))
+    return tuple(m for m in markers if m in text and re.search(rf"^[ \t]*{re.escape(m)}", text, re.MULTILINE))

@@ -36,8 +36,16 @@ class _Try:
     notes: tuple[Intervention, ...] = ()
 
 
-def read(shape: Shape[T], text: str, *, data: object = None, context: Mapping[str, object] | None = None) -> Reading[T]:
-    """The document in a reply, or why there is none. ``data`` is the native structured output, tried first.
+def read(
+    shape: Shape[T],
+    text: str,
+    *,
+    data: object = None,
+    context: Mapping[str, object] | None = None,
+    work: Work | None = None,
+) -> Reading[T]:
+    """The document in a reply, or why there is none. ``data`` is the native structured output, tried first; ``work``
+    is what reading may cost and, afterwards, what it did cost.
 
     Context keys every shape knows: ``truncated`` (bool: the agent said that the reply hit its length limit) and
     ``scaffolding`` (sequence of str: more lines of the prompt whose repetition is an echo). ``shape.context`` names
@@ -61,9 +69,10 @@ def read(shape: Shape[T], text: str, *, data: object = None, context: Mapping[st
         return Reading(None, "echo", f"the reply repeats the prompt ({'; '.join(repeated)})", notes.all())
     if shape.form == "text":
         return _reading(_accept(shape, {"text": cleaned.strip()}, ctx, notes))
-    attempt = _search(shape, cleaned, ctx, notes)
+    work = work or Work()
+    attempt = _search(shape, cleaned, ctx, notes, work)
     inner = None if attempt.step == 3 else _envelope(shape, cleaned)
-    return _reading(attempt) if inner is None else _inside(read(shape, inner, context=ctx))
+    return _reading(attempt) if inner is None else _inside(read(shape, inner, context=ctx, work=work))
 
 
 def _envelope(shape: Shape[Any], text: str) -> str | None:
@@ -97,9 +106,8 @@ def _native(shape: Shape[Any], data: object, ctx: Context) -> _Try:
     return _accept(shape, tree, ctx, Notes())
 
 
-def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes) -> _Try:
+def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes, work: Work) -> _Try:
     """First every candidate as it is, then every candidate with repairs; the furthest failure is the one told."""
-    work = Work()
     found = find(text, tag=shape.tag, keys=_top_keys(shape))
     if shape.marker:
         found = tuple(one for one in found if _is_marker(one, text))
@@ -142,6 +150,7 @@ def _ends(shape: Shape[Any], text: str) -> bool:
 
 
 def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, work: Work, *, repair: bool) -> _Try:
+    work.tries += 1
     if one.title:
         notes.fixed(one.title)
     try:

@@ -49,7 +49,7 @@ class _Bench:
         return False
 
     def _keep(self, repair: Repair, n: int, changed: Lines, *, error: BadText) -> bool:
-        if not repair.removes and not same_words("\n".join(self.lines), "\n".join(changed)):
+        if not repair.removes and not same_words(*_apart(self.lines, changed)):
             return False
         if repair.certain and sum(title == repair.title for title, _ in self.made) >= 2:
             changed = _everywhere(repair, changed, self.words)
@@ -103,6 +103,16 @@ def _places(lines: Lines, error: BadText) -> list[int]:
 
 
 _WORD = re.compile(r"\w+")
+
+
+def _apart(before: Lines, after: Lines) -> tuple[str, str]:
+    """Only where two texts differ: what a repair costs depends on what it touches, not on the whole reply."""
+    first = next(
+        (n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+    )
+    most = min(len(before), len(after)) - first
+    last = next((n for n in range(most) if before[-1 - n] != after[-1 - n]), most)
+    return "\n".join(before[first : len(before) - last]), "\n".join(after[first : len(after) - last])
 
 
 def same_words(before: str, after: str) -> bool:

@@ -94,9 +94,11 @@ class Rows(list[Tree]):
 
 @dataclass(slots=True)
 class Work:
-    """How many characters may still be scanned as YAML for one reply: bounded work without a clock."""
+    """What one reply may cost, bounded without a clock: ``left`` = characters that may still be scanned as YAML,
+    ``tries`` = how often a part of the reply was tried as the document."""
 
     left: int = 1_000_000
+    tries: int = 0
 
     def admit(self, size: int) -> None:
         """Before a text is scanned. Raises BadText when it is more than may still be scanned."""
