@@ -12,8 +12,8 @@ from beadmill.sops.load import load
 from beadmill.store import blobs
 from beadmill.store.journal import amends
 from tests.engine.bench import ME
-from tests.nodes.planning_replies import CLEAN, plan
-from tests.nodes.planning_world import DECISIONS, SOP, Planning, expansion
+from tests.nodes.planning_replies import CLEAN, expansion, plan
+from tests.nodes.planning_world import DECISIONS, SOP, Planning
 
 
 def approving(gate: str) -> tuple[str, Any]:
