@@ -174,7 +174,8 @@ async def at_every_name(stride: int, only: Sequence[str], *, instances: bool, mo
         wanted = await reference(story, "scripted")
         kinds |= {_node(point) for point in wanted.points}
         missed: set[str] = set()
-        every = wanted.points if instances else _each_call_once(wanted.points)
+        about = [p for p in wanted.points if not story.nodes or _node(p) in story.nodes]
+        every = tuple(about) if instances else _each_call_once(about)
         every = every[:most]
         say(f"{story.name}: {len(every)} of them in {stride} runs")
         for n in range(min(stride, len(every))):

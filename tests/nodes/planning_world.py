@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -147,7 +147,7 @@ class Spoken(ManualSessions):
         return session
 
 
-@dataclass(slots=True)
+@dataclass
 class Planning(Bench):
     """``decisions`` by gate; a gate without one fails the test."""
 
@@ -193,6 +193,10 @@ class Planning(Bench):
             actor=ME,
         )
 
+    async def until(self, holds: Callable[[], bool], *, seconds: float = 100) -> None:
+        """A whole round of a council lies between two gates."""
+        await super().until(holds, seconds=seconds)
+
     async def person(self, until: str = "") -> None:
         """Answers every gate as it opens, until the run has ended or a gate that starts with ``until`` is open."""
         opened = sa.select(tables.gates.c.id).where(tables.gates.c.state == "open")
@@ -204,7 +208,7 @@ class Planning(Bench):
                 choice, payload = self.decisions[part.partition("#")[0]]
                 await self.answer(part, choice, payload=payload)
             if not waiting:
-                await self.until(lambda: bool(self.rows(opened)) or self.run_state() != "active", seconds=100)
+                await self.until(lambda: bool(self.rows(opened)) or self.run_state() != "active")
 
     def opened(self) -> None:
         """The store once more, as another process would."""

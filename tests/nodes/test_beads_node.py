@@ -91,6 +91,19 @@ async def test_a_fix_that_changes_nothing_keeps_the_beads_the_person_saw() -> No
     assert outcome.made == rows.gates["approve-1"].shows
 
 
+async def test_drafters_are_told_to_plan_no_verification_and_to_assume_no_tool() -> None:
+    rows = journal(APPROVE)
+    await drive(NODE, CFG, rows)
+    rules = (
+        "No bead whose only purpose is to verify others",
+        "Use only a runner you saw",
+        "No command that starts servers",
+    )
+    assert [[rule in text for rule in rules] for text in rows.briefs("beads_draft")] == [[True] * 3] * 2
+    fault = "A test command that assumes tools nobody saw in this repository"
+    assert [fault in text for text in rows.briefs("beads_vote")] == [True] * 2
+
+
 async def test_drift_in_the_expansion_is_undone_and_said() -> None:
     drifted = expansion().replace('"issueType"', '"description": "Something else.", "issueType"')
     rows = journal(beads_expand=drifted)

@@ -112,6 +112,27 @@ async def test_a_gap_is_revised_and_audited_again() -> None:
     assert GAP in rows.briefs("prd_revise")[0]
 
 
+async def test_the_last_check_is_marked_and_an_extra_one_is_not() -> None:
+    revised = prd("seat 2", "Save a list") + resolution("already_covered")
+    rows = journal(prd_coverage=[GAPS, GAPS, CLEAN], prd_revise=revised)
+    rows.decisions = [decide("fix_gaps"), decide("approve")]
+    await drive(NODE, CouncilConfig(passes=2), rows)
+    assert [(one.final, one.extra) for one in rows.last(Coverage).passes] == [
+        (False, False),
+        (True, False),
+        (False, True),
+    ]
+    told = ["This is the last one" in text for text in rows.briefs("prd_coverage")]
+    assert told == [False, True, False]
+
+
+async def test_voters_are_told_that_drafts_rest_on_different_answers() -> None:
+    rows = journal(skipped=True)
+    await drive(NODE, CouncilConfig(), rows)
+    told = "The drafts answered the skipped questions of the interview each in their own way."
+    assert [told in text for text in rows.briefs("prd_vote")] == [True] * 3
+
+
 async def test_a_contradiction_goes_to_the_person_at_once_and_is_never_clean() -> None:
     revised = prd("seat 2", "Save a list") + resolution("left_unresolved")
     rows = journal(prd_coverage=GAPS, prd_revise=revised)

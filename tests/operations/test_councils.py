@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +14,13 @@ import sqlalchemy as sa
 from house_for_tests import OWNER
 from pages_for_tests import page, text
 
+from beadmill.council.record import DEFINITIONS
 from beadmill.domain.ended import Asked, Ended, SessionRef
 from beadmill.errors import NotFound
 from beadmill.operations import councils
 from beadmill.processes.spec import AgentTask
 from beadmill.store import tables
+from tests.house.source import ROOT
 from tests.nodes.fakes import failed, header, lapsed
 from tests.nodes.planning_replies import QUESTIONS, prd, votes
 from tests.nodes.planning_world import Planning, repository
@@ -96,13 +99,22 @@ async def test_every_council_of_the_record_leads_to_its_ticket(planned: Planning
     ]
 
 
+def test_every_version_of_the_loop_names_the_one_it_came_from(planned: Planning) -> None:
+    a = tables.artifacts.c
+    rows = planned.rows(sa.select(a.id, a.version, a.parent).where(a.kind == "prd").order_by(a.id))
+    assert [row.version for row in rows] == [1, 2, 3]
+    assert [row.parent for row in rows] == [None, rows[0].id, rows[1].id]
+
+
 async def test_a_seat_is_charged_for_all_its_sessions_in_the_councils(planned: Planning) -> None:
     s = tables.sessions
     await planned.store.write(lambda tx: tx.run(sa.update(s).values(input=10, cost_usd=0.5, cost_source="priced")))
-    spent = planned.rows(sa.select(s.c.seat, sa.func.count()).where(s.c.visit_id != "r1/scan.1").group_by(s.c.seat))
+    spent = planned.rows(
+        sa.select(s.c.seat, sa.func.count().label("n")).where(s.c.visit_id != "r1/scan.1").group_by(s.c.seat)
+    )
     async with planned.looked_at() as (ports, _):
         found = await councils.record(ports, "T", actor=OWNER)
-    wanted = {str(row[0]): (10 * row[1], 0.5 * row[1]) for row in spent}
+    wanted = {row.seat: (10 * row.n, 0.5 * row.n) for row in spent}
     assert {x.label: (x.spend.tokens, x.spend.cost_usd) for x in found.seats} == wanted
 
 
@@ -132,6 +144,11 @@ async def test_the_page_of_a_council_says_who_inspired_what_and_how_labels_map_t
     first, second = found.votes["ballots"][0]["order"]
     assert f"Draft 1 = seat {first + 1}, Draft 2 = seat {second + 1}" in shown.replace(" ,", ",")
     assert "It ended because nothing is missing." in shown
+
+
+def test_the_documentation_defines_each_number_in_the_same_words() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", (ROOT / "docs/councils.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert dict(rows) == dict(DEFINITIONS)
 
 
 # --- a council at work --------------------------------------------------------------------------------------------

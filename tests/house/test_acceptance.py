@@ -1,0 +1,38 @@
+"""The acceptance list of planning names tests: each exists, and no point is without one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from tests.house.source import ROOT
+
+LIST = ROOT / "tests/acceptance/planning.md"
+POINTS = [*range(1, 10), *range(21, 25)]
+
+
+def named() -> dict[int, list[str]]:
+    """By the number of the point, ``path::test``."""
+    sections = re.split(r"^## (\d+)\. ", LIST.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    numbered = zip(sections[::2], sections[1::2], strict=True)
+    return {int(number): re.findall(r"^- (\S+)$", body, re.MULTILINE) for number, body in numbered}
+
+
+@cache
+def defined_in(path: str) -> frozenset[str]:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, kinds) and node.name.startswith("test_"))
+
+
+def test_every_point_has_a_test_and_none_is_left_out() -> None:
+    assert [number for number, tests in named().items() if tests] == POINTS
+
+
+@pytest.mark.parametrize("number", POINTS)
+def test_the_named_tests_exist(number: int) -> None:
+    missing = [one for one in named()[number] if one.partition("::")[2] not in defined_in(one.partition("::")[0])]
+    assert missing == []
