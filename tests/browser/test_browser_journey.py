@@ -93,7 +93,16 @@ async def test_no_page_has_a_violation_of_axe(site: Site, visitor: Visitor, *, d
     key = await site.asking("中文标题：把温度也换算，并且一次处理整个文件")
     draft = await site.call("tickets.create", {"project": "DEMO", "title": "A draft"})
     plain = ("", "gates", "runs", "sops", "sops/deliver", "agents", "projects", "projects/DEMO", "settings", "nowhere")
-    for path in (*plain, "tickets/new", f"tickets/{key}", f"tickets/{draft['key']}", "runs/DEMO-1-r1", "tickets/NO-1"):
+    own = ("settings/prompts", "settings/prompts/scan", "runs/DEMO-1-r1/context")
+    for path in (
+        *plain,
+        *own,
+        "tickets/new",
+        f"tickets/{key}",
+        f"tickets/{draft['key']}",
+        "runs/DEMO-1-r1",
+        "tickets/NO-1",
+    ):
         await page.goto(f"{site.record.url}/{path}")
         assert (path, await violations(page)) == (path, [])
 
