@@ -7,8 +7,9 @@ from typing import Any
 
 from house_for_tests import OWNER
 
+from beadmill.artifacts.base import Document
 from beadmill.artifacts.interview import Asked, InterviewSession, Option, Progress, Question, Turn
-from beadmill.domain.values import GateKind, GateRequest
+from beadmill.domain.values import ArtifactRef, GateKind, GateRequest
 from beadmill.nodes._batch import batch_gate
 from beadmill.nodes._session import with_answers, with_turn
 from beadmill.operations import gates, views
@@ -62,11 +63,19 @@ def interviewed() -> InterviewSession:
     return with_turn(with_answers(session, answered, at="2026-01-02T12:00:00+00:00"), second)
 
 
+async def stored(ports: Ports, ticket: Any, document: Document) -> int:
+    """The row of a document that the first visit of a started ticket has made."""
+    ref = await _put(ports, ticket, document)
+    return ref.row
+
+
+async def _put(ports: Ports, ticket: Any, document: Document) -> ArtifactRef:
+    visit = ticket.current.visits[0].id
+    more: dict[str, Any] = {"run": ticket.current.id, "visit": visit, "author": "system:beadmill", "parent": None}
+    return await ports.store.write(lambda tx: blobs.put_document(tx, document, **more))
+
+
 async def batch(ports: Ports, ticket: Any, session: InterviewSession) -> views.GateView:
     """The gate of the session's last batch in the first visit of a started ticket; its session is stored."""
-    run, last = ticket.current.id, session.batches[-1]
-    visit = ticket.current.visits[0].id
-    ref = await ports.store.write(
-        lambda tx: blobs.put_document(tx, session, run=run, visit=visit, author="system:beadmill", parent=None)
-    )
+    last, ref = session.batches[-1], await _put(ports, ticket, session)
     return await opened(ports, ticket, f"batch-{last.number}", batch_gate(session, last, ref, key=ticket.key))

@@ -7,9 +7,10 @@ import httpx2
 import pytest
 from house_for_tests import CLASH, GAP, OWNER, Starter, gappy, opened, until
 from pages_for_tests import cost, fields, page, text
+from questions_for_tests import batch, interviewed, question, stored
 from questions_for_tests import opened as asking
-from questions_for_tests import question
 
+from beadmill.artifacts.interview import Interview, InterviewSummary
 from beadmill.operations import artifacts, gates, runs
 from beadmill.operations.ports import Ports
 
@@ -197,3 +198,28 @@ async def test_an_edit_is_a_new_version_that_the_gate_shows_and_that_can_be_comp
     assert (now.version, now.author) == (2, "user:owner")
     compared = text(await page(signed_in, f"/artifacts/{now.row}"))
     assert "Against v1" in compared
+
+
+async def test_skipping_the_rest_of_an_interview_takes_changed_earlier_answers_along(
+    signed_in: httpx2.AsyncClient, ports: Ports, started: Starter
+) -> None:
+    asked = await batch(ports, await started(), interviewed())
+    change = {"e.Q01.here": "1", "e.Q01.text": "they pay", "e.Q01.option": "customers"}
+    answer = await answered(signed_in, asked, choice="skip_all", note="no time", **{"q.Q03.text": "Nothing"}, **change)
+    assert answer.status_code == 303
+    decision = (await gates.show(ports, asked.id, actor=OWNER)).decision
+    assert decision
+    assert decision.payload["edits"] == {"Q01": {"free_text": "they pay", "selected_option_ids": ["customers"]}}
+    assert decision.payload["answers"]["Q03"] == {"free_text": "Nothing"}
+
+
+async def test_an_interview_is_shown_with_what_its_answers_say(
+    signed_in: httpx2.AsyncClient, ports: Ports, started: Starter
+) -> None:
+    summary = InterviewSummary(goals=("Staff export lists.",), non_goals=("No PDF.",))
+    ticket = await started()
+    row = await stored(ports, ticket, Interview(ticket_id="API-1", summary=summary))
+    said = text(await page(signed_in, f"/artifacts/{row}"))
+    assert "Goals Staff export lists." in said
+    assert "Left out on purpose No PDF." in said
+    assert "Constraints" not in said
