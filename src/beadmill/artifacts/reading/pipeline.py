@@ -122,7 +122,7 @@ def _search(shape: Shape[Any], text: str, ctx: Context, notes: Notes, work: Work
             if attempt.step > 0:
                 readable.add(at)
             if attempt.step == 3:
-                return _only_one(shape, attempt, one, others=found[at + 1 :], ctx=ctx, work=work)
+                return _only_one(shape, attempt, one, others=found[at + 1 :], text=text, ctx=ctx, work=work)
             if attempt.step > best.step or best.error.startswith("no document"):
                 best = attempt
         if ends and shape.finish is not None:
@@ -170,20 +170,33 @@ def _candidate(shape: Shape[Any], one: Candidate, ctx: Context, notes: Notes, wo
 
 
 def _only_one(
-    shape: Shape[Any], won: _Try, winner: Candidate, *, others: tuple[Candidate, ...], ctx: Context, work: Work
+    shape: Shape[Any],
+    won: _Try,
+    winner: Candidate,
+    *,
+    others: tuple[Candidate, ...],
+    text: str,
+    ctx: Context,
+    work: Work,
 ) -> _Try:
     """Two blocks that both satisfy the schema and differ are an ambiguity: the model must say which it means."""
     if winner.origin not in ("fence", "tag"):
         return won
-    for other in others:
-        apart = other.start >= winner.end or other.end <= winner.start
-        if other.origin != winner.origin or not apart:
-            continue
-        rival = _candidate(shape, other, ctx, Notes(), work, repair=False)
-        if rival.step == 3 and rival.value != won.value:
-            error = "the reply holds two different documents; send exactly one"
-            return _Try(2, failure="validation", error=error, notes=won.notes)
+    apart = [o for o in others if o.origin == winner.origin and (o.start >= winner.end or o.end <= winner.start)]
+    rivals = [_candidate(shape, other, ctx, Notes(), work, repair=False) for other in apart]
+    if winner.origin == "fence":
+        rivals += [_candidate(shape, o, ctx, Notes(), work, repair=True) for o in _around(shape, winner, text)]
+    if any(rival.step == 3 and rival.value != won.value for rival in rivals):
+        error = "the reply holds two different documents; send exactly one"
+        return _Try(2, failure="validation", error=error, notes=won.notes)
     return won
+
+
+def _around(shape: Shape[Any], block: Candidate, text: str) -> list[Candidate]:
+    """What may be a document without a fence before or after a fenced one."""
+    parts = (text[: block.start], text[block.end :])
+    found = [one for part in parts for one in find(part, keys=_top_keys(shape)) if one.origin in ("raw", "key")]
+    return [one for one in found if squash(one.text.partition(":")[0]) in _top_keys(shape)]
 
 
 def _top_keys(shape: Shape[Any]) -> frozenset[str]:
