@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from typing import Any
 
 import httpx2
@@ -42,9 +44,6 @@ async def form_of(client: httpx2.AsyncClient, row: int, mode: str) -> tuple[str,
 
 def written(shown: str) -> dict[str, Any]:
     """The named inputs and texts of a form."""
-    import re
-    from html import unescape
-
     out: dict[str, Any] = {}
     for name, value in re.findall(r'<input (?:type="hidden" )?name="([^"]+)"[^>]*? value="([^"]*)"', shown):
         out.setdefault(name, []).append(unescape(value))
