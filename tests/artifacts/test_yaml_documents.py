@@ -28,7 +28,7 @@ def test_a_text_of_several_lines_is_a_block() -> None:
     assert "  - |\n    one\n    two\n" in to_yaml(prd(risks=("one\ntwo\n",)))
 
 
-@given(st.lists(st.text(), max_size=5))
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), max_size=5))
 @settings(max_examples=200, deadline=None)
 def test_every_text_survives_the_way_to_yaml_and_back(texts: list[str]) -> None:
     document = prd(risks=tuple(texts))

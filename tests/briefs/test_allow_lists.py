@@ -41,9 +41,13 @@ REFERENCE = {
 # What ours may be given beyond the reference, and why.
 MORE = {
     "interview_turn": "questions session answers",  # the reference's start, resume and answer messages
-    "beads_revise": "extra_fixes",  # "fix gaps" rounds exist for the plan too
+    "beads_revise": "extra_fixes decisions",  # "fix gaps" rounds exist for the plan too
+    "beads_coverage": "decisions",  # contradictions that the person has settled
+    "prd_coverage": "decisions",
+    "prd_revise": "decisions",
     "setup_repair": "workspace_locations execution_setup_profile failure error_context",  # what failed, and where
-    "coding": "interfaces execution_setup_profile",  # what finished beads declared; how the workspace is prepared
+    # what finished beads declared; how the workspace is prepared; what is there now, when the base moved
+    "coding": "interfaces execution_setup_profile relevant_files",
     "final_test": "execution_setup_profile",
     "candidate_audit": "files",
     "pull_request": "beads files",  # its table goes from story to bead to check

@@ -146,7 +146,7 @@ async def test_a_missed_quorum_names_every_seat_and_forgets_the_failed_ones() ->
     with pytest.raises(Blocked) as caught:
         await through(rows)
     blocked = caught.value
-    assert (blocked.code, blocked.forget) == ("COUNCIL_QUORUM", ("draft/seat-2", "draft/seat-3"))
+    assert (blocked.code, blocked.forget) == ("COUNCIL_QUORUM", ("draft/seat-2", "draft/seat-3", "quorum/draft"))
     assert [(s["seat"], s["outcome"]) for s in blocked.details["seats"]] == [(1, "failed"), (2, "failed")]
 
 
@@ -223,7 +223,7 @@ async def test_votes_have_a_quorum_of_their_own() -> None:
     rows = journal(interview_vote=failed())
     with pytest.raises(Blocked) as caught:
         await through(rows)
-    assert caught.value.forget == ("vote/seat-1", "vote/seat-2", "vote/seat-3")
+    assert caught.value.forget == ("vote/seat-1", "vote/seat-2", "vote/seat-3", "quorum/vote")
 
 
 async def test_a_seat_alone_fails_with_its_own_end_so_that_it_can_be_continued() -> None:

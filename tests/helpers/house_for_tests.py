@@ -18,7 +18,7 @@ from beadmill.artifacts.prd import Epic, Prd, Product, Story
 from beadmill.domain.values import SYSTEM, Actor, GateKind, GateRequest, Outcome
 from beadmill.engine.port import Node, NodeSpec, Visit
 from beadmill.errors import Blocked
-from beadmill.operations import gates, tickets
+from beadmill.operations import artifacts, gates, tickets, views
 from beadmill.operations.ports import Ports
 from beadmill.settings import Settings
 from beadmill.store import tables as t
@@ -169,3 +169,18 @@ async def until(ports: Ports, key: str, holds: Callable[[Any], bool]) -> Any:
             if holds(found):
                 return found
     raise AssertionError("the events ended")
+
+
+async def approve(ports: Ports, key: str = "API-1") -> Any:
+    """Says yes to the one open gate; the ticket when the next one is open."""
+    (line,) = (await gates.listing(ports, ticket=key, actor=OWNER)).items
+    await gates.answer(ports, line.id, line.choices[0], etag=line.etag, actor=OWNER)
+    return await until(ports, key, lambda t: any(g.id != line.id for g in t.current.gates))
+
+
+async def approved(ports: Ports, started: Starter, sop: str = "write") -> views.ArtifactView:
+    """The PRD of a ticket that is past its approval and waits at the node behind it."""
+    await started(sop=sop)
+    await approve(ports)
+    (line,) = (await artifacts.listing(ports, ticket="API-1", kind="prd", actor=OWNER)).items
+    return await artifacts.show(ports, line.row, actor=OWNER)

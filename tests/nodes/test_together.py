@@ -89,7 +89,7 @@ async def test_one_gate_shows_both_with_the_gaps_of_both_and_the_answer_names_bo
     assert gate.detail["gaps"] == ["prd: Who may export?", GAP]
     assert (gate.title, gate.choices) == (
         "Approve the requirements and the plan of work for DEMO-1",
-        ("approve", "fix_gaps"),
+        ("fix_gaps", "approve_with_gaps"),
     )
     assert outcome.made == gate.shows
 

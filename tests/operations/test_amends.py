@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from house_for_tests import OWNER, Starter, until
+from house_for_tests import OWNER, Starter, approve, approved, until
 
 from beadmill.domain.values import Actor
 from beadmill.errors import Conflict, Invalid, Missing, Refused, Stale
@@ -13,21 +13,6 @@ from beadmill.operations import artifacts, gates, runs, views
 from beadmill.operations.ports import Ports
 
 EVE = Actor("user", "eve", "web")
-
-
-async def approve(ports: Ports, key: str = "API-1") -> Any:
-    """Says yes to the one open gate; the ticket when the next one is open."""
-    (line,) = (await gates.listing(ports, ticket=key, actor=OWNER)).items
-    await gates.answer(ports, line.id, line.choices[0], etag=line.etag, actor=OWNER)
-    return await until(ports, key, lambda t: any(g.id != line.id for g in t.current.gates))
-
-
-async def approved(ports: Ports, started: Starter, sop: str = "write") -> views.ArtifactView:
-    """The PRD of a ticket that is past its approval and waits at the node behind it."""
-    await started(sop=sop)
-    await approve(ports)
-    (line,) = (await artifacts.listing(ports, ticket="API-1", kind="prd", actor=OWNER)).items
-    return await artifacts.show(ports, line.row, actor=OWNER)
 
 
 async def amend(ports: Ports, prd: views.ArtifactView, word: str = "Numbers", **more: Any) -> views.EditedView:

@@ -158,26 +158,26 @@ def held(task: AgentTask) -> str | Ended:
     """The first seat has drafted, the second asks, the third still works."""
     if header(task)["seat"] == "2":
         return Asked(session=SessionRef(""), question="Which separator?")
-    return QUESTIONS
+    return prd()
 
 
 async def test_a_council_at_work_shows_who_is_done_who_asks_and_who_still_works(tmp_path: Path, repo: Path) -> None:
-    planning = Planning.at(tmp_path / "home", {"interview_draft": held})
+    planning = Planning.at(tmp_path / "home", {"prd_draft": held})
     real = planning.sessions.attach
 
     async def third_works(token: str, work: Any, box: Any) -> Any:
         session = await real(token, work, box)
-        session.end = None if "draft/seat-3" in token else session.end
+        session.end = None if "prd.1/draft/seat-3/draft" in token else session.end
         return session
 
     planning.sessions.attach = third_works  # type: ignore[method-assign]
     async with planning.daemon():
         await planning.begin(repo)
-        await planning.gate_open("draft/seat-2")
-        await planning.until(lambda: planning.events("council.") == ["council.drafted"])
+        await planning.person(until="prd.1/draft/seat-2")
+        await planning.until(lambda: planning.events("council.").count("council.drafted") == 4)
         async with planning.looked_at() as (ports, client):
-            found = await councils.show(ports, "r1", "interview", actor=OWNER)
-            shown = text(await page(client, "/tickets/T-1/nodes/interview"))
+            found = await councils.show(ports, "r1", "prd", actor=OWNER)
+            shown = text(await page(client, "/tickets/T-1/nodes/prd"))
     drafts, votes_ = found.phases
     assert [turn.state for turn in drafts.seats] == ["completed", "asks", "working"]
     assert ([turn.state for turn in votes_.seats], found.drafts) == (["pending"] * 3, None)

@@ -10,7 +10,7 @@ import pytest
 from house_for_tests import OWNER
 
 from beadmill.errors import Unavailable
-from beadmill.operations import status, tickets, views
+from beadmill.operations import settings, status, tickets, views
 from beadmill.operations.ports import Ports
 from beadmill.settings import RunSettings
 
@@ -68,8 +68,9 @@ async def test_status_asks_for_what_the_settings_want(ports: Ports) -> None:
         asked.append((wish, network))
         raise Unavailable("no luck", code="SANDBOX_MISSING", next="mend it")
 
-    wanted = ports.settings.model_copy(update={"defaults": RunSettings(sandbox="bubblewrap", network="off")})
-    view = await status.show(replace(ports, choose=choose, settings=wanted), actor=OWNER)  # type: ignore[arg-type]
+    change = {"sandbox": "bubblewrap", "network": "off"}
+    await settings.change(ports, change, actor=OWNER)
+    view = await status.show(replace(ports, choose=choose), actor=OWNER)  # type: ignore[arg-type]
     assert (asked, [(h.ok, h.next) for h in view.health if h.name == "sandbox"]) == (
         [("bubblewrap", "off")],
         [(False, "mend it")],

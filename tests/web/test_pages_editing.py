@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from house_for_tests import OWNER, Starter
+from house_for_tests import OWNER, Starter, approved, until
 from pages_for_tests import fields, page, text
 
 from beadmill.artifacts.text import from_value
@@ -267,3 +267,19 @@ async def test_unsaved_words_never_come_to_another_ticket(
     other = await started(title="Do it")
     row = (await artifacts.listing(ports, ticket=other.key, actor=OWNER)).items[0].row
     assert "unsaved words" not in await page(signed_in, f"/artifacts/{row}?edit=text")
+
+
+async def test_what_was_approved_is_edited_and_approved_by_one_button_that_says_what_begins_anew(
+    signed_in: httpx2.AsyncClient, ports: Ports, started: Starter
+) -> None:
+    prd = await approved(ports, started, "write")
+    seen = text(await page(signed_in, f"/artifacts/{prd.row}?edit=form"))
+    assert ("everything made from it is made anew" in seen, "Save as a new version" in seen) == (True, False)
+    action, typed = await form_of(signed_in, prd.row, "form")
+    answer = await signed_in.post(action, data=typed | TYPED | {"act": "approve", "note": "typed anew"})
+    assert answer.status_code == 303
+    ticket = await until(ports, "API-1", lambda t: t.current.visits[-1].state == "parked")
+    assert [(v.id.partition("/")[2], v.comment) for v in ticket.current.visits[1:]] == [
+        ("check.1", ""),
+        ("check.2", "typed anew"),
+    ]

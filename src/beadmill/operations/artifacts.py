@@ -87,9 +87,11 @@ def view(conn: Connection, row: int) -> views.ArtifactView:
     found = _row(conn, row)
     data = blobs.get_blob(conn, found.sha256)
     form: Literal["yaml", "jsonl"] = "jsonl" if found.kind == Beads.kind else "yaml"
-    return views.ArtifactView(
-        **_fields(found), form=form, text=texts.as_text(found.kind, data), document=json.loads(data)
-    )
+    edits: Literal["", "gate", "approve"] = "gate" if _showing(conn, found) else ""
+    if not edits and found.kind in _amend.AMENDED and _amend.holds(conn, found):
+        edits = "approve"
+    text = texts.as_text(found.kind, data)
+    return views.ArtifactView(**_fields(found), form=form, text=text, document=json.loads(data), edits=edits)
 
 
 def _row(conn: Connection, row: int) -> Any:

@@ -128,9 +128,9 @@ async def answer(
     """
     row = await ports.store.read(lambda conn: _rows.gate_row(conn, gate))
     require(actor, Permission(row.may))
-    _sensible(row, choice, payload, note)
     if row.kind == GateKind.BLOCKED:
         checked(note)
+    _sensible(row, choice, payload, note)
     await ports.store.write(
         lambda tx: journal.answer(
             tx,

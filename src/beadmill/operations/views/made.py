@@ -23,11 +23,13 @@ class ArtifactLine(View):
 
 
 class ArtifactView(ArtifactLine):
-    """``text`` is what a person reads and edits; ``document`` the same as JSON."""
+    """``text`` is what a person reads and edits; ``document`` the same as JSON. ``edits``: an edit is saved for an open
+    ``gate``, or is approved with its save (``approve``) as this version was approved before, or is refused ("")."""
 
     form: Literal["yaml", "jsonl"]
     text: str
     document: Json
+    edits: Literal["", "gate", "approve"] = ""
 
 
 class DiffView(View):

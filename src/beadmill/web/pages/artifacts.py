@@ -19,6 +19,7 @@ from beadmill.web.pages.forms import Posted, posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
 
 router = APIRouter(route_class=PageRoute)
+APPROVE = "approve"  # save and approve in one action, for what was approved before
 
 
 @router.get("/artifacts/{row}")
@@ -61,6 +62,7 @@ async def _editor(on: Screen, desk: Desk) -> Response:
         document=desk.document,
         fields=FORMS.get(desk.document.kind, ()),
         by_hand=by_hand(desk.versions),
+        amends=(await artifacts.show(on.ports, desk.over.row, actor=on.actor)).edits == APPROVE,
         **await _place(on, desk.document),
     )
 
@@ -94,6 +96,7 @@ def _listed(checked: views.CheckedView) -> tuple[dict[str, Any], ...]:
 async def _saved(on: Screen, row: int, form: Posted, **what: Any) -> views.EditedView:
     """Over the version that the person has seen: the one that was opened, or a newer one that the page compared."""
     over = int(form.get("over")) if form.get("over").isdecimal() else row
+    what |= {"approve": form.get("act") == APPROVE, "note": form.get("note"), "key": form.get("key")}
     return await artifacts.edit(on.ports, over, etag=form.get("etag") or None, actor=on.actor, **what)
 
 
@@ -125,7 +128,7 @@ async def save_form(on: On, row: int) -> Response:
     given = await posted(on.request)
     desk = await desks.again(on, row, "form", given)
     wish = given.get("act")
-    if wish and wish != "save":
+    if wish and wish not in ("save", APPROVE):
         changed, fresh = act(desk.document.kind, given, wish)
         return await _changed(on, await desks.again(on, row, "form", changed, fresh=fresh))
     made = desks.read_form(desk)
