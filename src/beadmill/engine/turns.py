@@ -141,7 +141,7 @@ def _told_to_continue(act: Activation, name: str) -> bool:
 
 
 async def _question(act: Activation, name: str, end: Asked) -> tuple[str, bool]:
-    """What the person said; None when nobody answered."""
+    """The words for the agent, and whether they are a person's answer."""
     window = timedelta(seconds=act.settings.questions.window_s)
     request = GateRequest(
         GateKind.QUESTION,
