@@ -15,6 +15,10 @@ from beadmill.git import trust
 Git = Callable[..., str]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also what is marked long: more of the same, minutes of it")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What a script starts in the background ignores Ctrl-C, and so would every program of the tests."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -68,8 +72,13 @@ def repo(tmp_path: Path, git: Git) -> Path:
     return path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All that drives OpenCode runs on one worker: its servers take seconds to boot and are shared."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All that drives OpenCode runs on one worker: its servers take seconds to boot and are shared. Long tests wait for
+    ``--long``."""
+    later = [] if config.getoption("long") else [item for item in items if item.get_closest_marker("long") is not None]
+    if later:
+        config.hook.pytest_deselected(items=later)
+        items[:] = [item for item in items if item not in set(later)]
     for item in items:
         if item.get_closest_marker("opencode") is not None and item.get_closest_marker("deliver") is None:
             item.add_marker(pytest.mark.xdist_group("opencode"))

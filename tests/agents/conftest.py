@@ -12,7 +12,7 @@ import pytest
 
 from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
-from tests.agents.bench_acp import LEFT_OUT, copilot, opencode_acp
+from tests.agents.bench_acp import LEFT_OUT, SHORT, copilot, opencode_acp
 from tests.agents.bench_claude import claude_code, claude_home
 from tests.agents.bench_opencode import opencode, opencode_shared
 from tests.processes.session_world import World
@@ -44,6 +44,13 @@ stream_max_retries = 1
 stream_idle_timeout_ms = 5000
 supports_websockets = false
 """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "[opencode_acp" in item.name and "test_conformance" in item.nodeid and item.name.split("[")[0] not in SHORT:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture
