@@ -55,6 +55,20 @@ def _prepare(tree: Tree, _context: Context, notes: Notes) -> Tree:
     return tree
 
 
+def _prepare_interview(tree: Tree, context: Context, notes: Notes) -> Tree:
+    """A summary line that is only a sentence names no answer: it falls away later, and is no reason to ask again."""
+    tree = _prepare(tree, context, notes)
+    summary = tree.get("summary") if isinstance(tree, dict) else None
+    if isinstance(tree, dict) and isinstance(summary, dict):
+        plain = {name: _named(lines) if isinstance(lines, list) else lines for name, lines in summary.items()}
+        return tree | {"summary": plain}
+    return tree
+
+
+def _named(lines: Sequence[Tree]) -> list[Tree]:
+    return [{"text": line, "answers": []} if isinstance(line, str) else line for line in lines]
+
+
 def _check(value: CoverageForm, context: Context, notes: Notes) -> CoverageReply:
     gaps = tuple(gap for gap in value.gaps if gap.strip())
     if value.status == "gaps" and not gaps and not value.follow_up_questions:
@@ -134,6 +148,7 @@ INTERVIEW_COVERAGE: Shape[CoverageReply] = replace(
     COVERAGE,
     name="interview_coverage",
     model=InterviewCoverageForm,
+    prepare=_prepare_interview,
     check=_check_interview,
     rules=(
         COVERAGE.rules[0],
