@@ -194,6 +194,8 @@ class _Builder:
             raise self._bad("a backslash that starts no usual escape", event)
         if event.style is None and _NO_COMMENT.match(self.text, event.end_mark.index):
             raise self._bad("a # that belongs to the text", event)
+        if event.style in ("'", '"') and self.text.startswith("#", event.end_mark.index):
+            raise self._bad("a # right behind a quoted text", event)
         return None if event.style is None and event.value in _NULLS else str(event.value)
 
     def _one_text(self, event: ScalarEvent) -> None:
