@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import shutil
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from beadmill.demo.material import Place
 from tests.deliver.daemon_world import DaemonWorld, until
 
 Git = Callable[..., str]
@@ -49,11 +52,38 @@ async def world(tmp_path: Path) -> AsyncIterator[DaemonWorld]:
         made.kill()
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The place of a world with a ticket that is not started, and a copy of all its files: paths are stored in it."""
+    root = tmp_path_factory.mktemp("killed")
+
+    async def write() -> None:
+        world = await DaemonWorld.make(root / "world")
+        await world.start()
+        await world.prepare(sop="hello")
+        world.kill()
+
+    asyncio.run(write())
+    shutil.copytree(root / "world", root / "copy", symlinks=True)
+    return root / "world", root / "copy"
+
+
+@pytest.fixture
+def short(written: tuple[Path, Path]) -> Iterator[DaemonWorld]:
+    """As it was written, whatever the case before has left."""
+    at, copy = written
+    shutil.rmtree(at)
+    shutil.copytree(copy, at, symlinks=True)
+    made = DaemonWorld(Place(at))
+    yield made
+    if not made.dead:
+        made.kill()
+
+
+@pytest.mark.xdist_group("short")
 @pytest.mark.parametrize("point", POINTS)
-async def test_a_short_sop_ends_the_same_when_the_daemon_is_killed_at(point: str, world: DaemonWorld) -> None:
-    await world.start()
-    await world.prepare(sop="hello")
-    world.kill()
+async def test_a_short_sop_ends_the_same_when_the_daemon_is_killed_at(point: str, short: DaemonWorld) -> None:
+    world = short
     await world.start(crash=point)
     await world.go_on(lambda: False)
     died = world.dead
@@ -76,7 +106,7 @@ async def test_a_short_sop_ends_the_same_when_the_daemon_is_killed_at(point: str
 async def test_a_run_whose_daemon_dies_five_times_and_a_runner_once_is_merged_once_with_nothing_repeated(
     world: DaemonWorld, git: Git
 ) -> None:
-    world.slow_down("coding", seconds=2)
+    world.slow_down("coding", seconds=6)
     await world.start()
     await world.prepare(sop="deliver", council={"seats": [f"scripted/{m}" for m in ("alpha", "beta", "gamma")]})
     for moment, query in MOMENTS.items():
