@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,13 @@ Git = Callable[..., str]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also what is marked long: more of the same, minutes of it")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.together import Together
+
+    return Together(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,12 +81,8 @@ def repo(tmp_path: Path, git: Git) -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """All that drives OpenCode runs on one worker: its servers take seconds to boot and are shared. Long tests wait for
-    ``--long``."""
+    """Long tests wait for ``--long``."""
     later = [] if config.getoption("long") else [item for item in items if item.get_closest_marker("long") is not None]
     if later:
         config.hook.pytest_deselected(items=later)
         items[:] = [item for item in items if item not in set(later)]
-    for item in items:
-        if item.get_closest_marker("opencode") is not None and item.get_closest_marker("deliver") is None:
-            item.add_marker(pytest.mark.xdist_group("opencode"))

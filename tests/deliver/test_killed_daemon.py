@@ -80,7 +80,6 @@ def short(written: tuple[Path, Path]) -> Iterator[DaemonWorld]:
         made.kill()
 
 
-@pytest.mark.xdist_group("short")
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_short_sop_ends_the_same_when_the_daemon_is_killed_at(point: str, short: DaemonWorld) -> None:
     world = short

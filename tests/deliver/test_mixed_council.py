@@ -31,7 +31,6 @@ pytestmark = [
     pytest.mark.claude_code,
     pytest.mark.opencode,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("mixed"),
 ]
 
 

@@ -61,7 +61,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 @pytest.mark.deliver
 @pytest.mark.timeout(400)
-@pytest.mark.xdist_group("demo")
 class TestScripted:
     def test_the_result_is_one_line_and_the_change_is_merged(self, told: Told) -> None:
         assert (told.code, told.out.count("\n")) == (0, 1), told.err

@@ -52,7 +52,7 @@ async def test_a_reply_tells_how_many_of_its_questions_a_person_answered(
     heard: list[int] = []
 
     async def body(v: Visit, _: Any) -> Outcome:
-        heard.append((await v.agent("look", agent_task)).answered)
+        heard.append((await v.agent("look", lambda: replace(agent_task(), questions=True))).answered)
         return OK
 
     bench.node("n", body)

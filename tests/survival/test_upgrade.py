@@ -25,8 +25,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "merge": {"choice": "merge"},
     "budget": {"choice": "raise", "payload": {"tokens": 10_000_000}},
 }
-# Two homes unpacked from one archive have the same marks of processes: a daemon that sweeps one would sweep the other.
-pytestmark = pytest.mark.xdist_group("the older home")
 OPEN = "select kind from gates where state = 'open' order by kind"
 AT_WORK = "select token from sessions where ended is null"
 
