@@ -102,7 +102,13 @@ class TestScripted:
         assert {**again.result, "wall_seconds": 0} == {**told.result, "wall_seconds": 0}
 
 
-@pytest.mark.parametrize("cli", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in CLIS])
+# OpenCode plans and codes in other tests too; its whole demo takes longer than those of the two others together.
+LONG = {"opencode": [pytest.mark.long]}
+
+
+@pytest.mark.parametrize(
+    "cli", [pytest.param(name, marks=[getattr(pytest.mark, name), *LONG.get(name, [])]) for name in CLIS]
+)
 @pytest.mark.deliver
 @pytest.mark.timeout(600)
 def test_a_real_cli_builds_the_same_change(tmp_path: Path, cli: str) -> None:
