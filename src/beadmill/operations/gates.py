@@ -154,6 +154,7 @@ def _sensible(row: Any, choice: str, payload: Json, note: str) -> None:
             code="NOTE",
             details={"length": len(note)},
             kept="your input",
+            next="shorten it, or keep the long text in the ticket",
         )
     detail = row.detail if isinstance(row.detail, dict) else {}
     said = payload.get("decisions") if isinstance(payload, dict) else None
