@@ -16,6 +16,8 @@ from beadmill.artifacts.council import Coverage
 from beadmill.artifacts.interview import Interview
 from beadmill.artifacts.prd import Prd
 from beadmill.crashpoints import Crashed
+from beadmill.operations._forms import form
+from beadmill.processes.spec import AgentTask
 from beadmill.store import tables
 from beadmill.store.db import Store
 from tests.nodes.planning_world import DECISIONS, SESSIONS, Planning, repository
@@ -37,6 +39,14 @@ async def test_a_ticket_is_planned_from_scan_to_beads_on_the_real_journal(tmp_pa
     assert planning.made(Prd).epics[0].user_stories[0].title == "Save a list, also an empty one"
     assert [bead.id for bead in planning.made(Beads).beads] == ["write-rows", "command"]
     assert planning.made(Coverage).ended == "clean"
+    assert otherwise_previewed(planning) == set()
+
+
+def otherwise_previewed(planning: Planning) -> set[str]:
+    """Templates whose sessions were asked for another form than the preview of the prompt shows. Ballots name labels."""
+    briefs = [s.work.brief for s in planning.sessions.by_token.values() if isinstance(s.work, AgentTask)]
+    shown = {b.template: shape.format_help().strip() for b in briefs if (shape := form(b.template)) is not None}
+    return {b.template for b in briefs if not b.template.endswith("_vote") and shown[b.template] not in b.text}
 
 
 class Crashes:

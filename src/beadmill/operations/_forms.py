@@ -21,7 +21,7 @@ def form(template: str) -> Shape[Any] | None:
         "interview_vote": ballot(INTERVIEW.rubric, LABELS),
         "interview_refine": shapes.REFINED_QUESTIONS,
         "interview_turn": shapes.TURN,
-        "interview_coverage": shapes.COVERAGE,
+        "interview_coverage": shapes.INTERVIEW_COVERAGE,
         "full_answers": shapes.FILLED_ANSWERS,
         "prd_draft": shapes.PRD,
         "prd_vote": ballot(PRD.rubric, LABELS),
