@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from house_for_tests import OWNER, Starter, approve, approved, until
+from house_for_tests import OWNER, Starter, approve, approved, opened, until
 
-from beadmill.domain.values import Actor
+from beadmill.artifacts.interview import Questions
+from beadmill.domain.values import Actor, ArtifactRef, Sha
 from beadmill.errors import Conflict, Invalid, Missing, Refused, Stale
 from beadmill.operations import artifacts, gates, runs, views
 from beadmill.operations.ports import Ports
+from beadmill.store import blobs
 
 EVE = Actor("user", "eve", "web")
 
@@ -106,3 +108,19 @@ async def test_at_its_own_gate_save_and_approve_are_one_action(ports: Ports, sta
     answered = await gates.show(ports, gate.id, actor=OWNER)
     assert answered.decision
     assert ([one.row for one in answered.decision.saw], new.restarted) == ([new.row], ())
+
+
+async def test_a_gate_that_shows_more_is_not_approved_by_an_edit_of_one_of_its_documents(
+    ports: Ports, started: Starter
+) -> None:
+    ticket = await started()
+    gate = await gates.show(ports, ticket.current.gates[0].id, actor=OWNER)
+    prd = await artifacts.show(ports, gate.shows[0].row, actor=OWNER)
+    plan = await ports.store.write(
+        lambda tx: blobs.put_document(tx, Questions(questions=()), run=prd.run, visit=prd.visit, author="seat:a")
+    )
+    both = await opened(ports, gate, shows=(ArtifactRef("prd", Sha(prd.sha256), prd.row), plan))
+    with pytest.raises(Conflict) as refused:
+        await amend(ports, prd)
+    assert refused.value.code == "SHOWS_MORE"
+    assert (await gates.show(ports, both.id, actor=OWNER)).shows[0].row == prd.row

@@ -79,9 +79,17 @@ def _stale(conn: Connection, row: Any) -> Stale:
 
 
 def at_gates(tx: Tx, gates: Sequence[str], *, actor: Actor, note: str, key: str) -> None:
-    """Approves what was just saved. Raises Conflict when a gate offers no plain approval."""
+    """Approves what was just saved. Raises Conflict when a gate offers no plain approval, or shows more than that: what
+    nobody looked at is not approved on the way."""
     for gate in gates:
         row = journal.row_of(tx, gate)
+        if len(row["shows"]) > 1:
+            raise Conflict(
+                f"this gate approves {' and '.join(kind.replace('_', ' ') for kind, *_ in row['shows'])} together",
+                code="SHOWS_MORE",
+                kept="your input; nothing was saved",
+                next="save it, look at all that the gate shows, then answer the gate",
+            )
         if row["kind"] != GateKind.APPROVE or "approve" not in row["choices"]:
             raise Conflict(
                 f"it cannot be approved in the same action: this gate takes {', '.join(row['choices'])}",
