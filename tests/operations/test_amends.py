@@ -124,3 +124,10 @@ async def test_a_gate_that_shows_more_is_not_approved_by_an_edit_of_one_of_its_d
         await amend(ports, prd)
     assert refused.value.code == "SHOWS_MORE"
     assert (await gates.show(ports, both.id, actor=OWNER)).shows[0].row == prd.row
+
+
+async def test_an_edit_is_offered_only_while_it_would_be_taken(ports: Ports, started: Starter) -> None:
+    prd = await approved(ports, started)
+    assert prd.edits == "approve"
+    await runs.cancel(ports, prd.run, actor=OWNER)
+    assert (await artifacts.show(ports, prd.row, actor=OWNER)).edits == ""

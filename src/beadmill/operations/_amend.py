@@ -11,14 +11,16 @@ from sqlalchemy.engine import Connection
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.interview import Interview
 from beadmill.artifacts.prd import Prd
-from beadmill.domain.values import Actor, GateKind
+from beadmill.domain import flow
+from beadmill.domain.machine import RunState
+from beadmill.domain.values import Actor, GateKind, VisitRef
 from beadmill.errors import Conflict, Invalid, Stale
 from beadmill.operations import _rows
 from beadmill.operations.runs import graph_of
 from beadmill.store import blobs
 from beadmill.store.blobs import ArtifactRow
 from beadmill.store.db import Tx
-from beadmill.store.journal import amends
+from beadmill.store.journal import amends, tokens
 from beadmill.store.journal import gates as journal
 
 AMENDED = (Interview.kind, Prd.kind)  # the plan of work only in its own gate: what comes after it builds on it
@@ -28,6 +30,15 @@ def holds(conn: Connection, row: Any) -> bool:
     """Is it the version that the run goes by?"""
     newest = blobs.newest(conn, row.run_id, row.kind)
     return newest is not None and newest.ref.row == row.id
+
+
+def amendable(conn: Connection, row: Any) -> bool:
+    """Whether an edit of this approved version would be taken: it holds, its run is alive and not past the seal."""
+    run = _rows.run_row(conn, row.run_id)
+    if row.kind not in AMENDED or run.state != RunState.ACTIVE or not holds(conn, row):
+        return False
+    node = VisitRef.parse(row.visit_id).node
+    return not flow.sealed_by(graph_of(run.sop_body), tokens.past(conn, row.run_id), node)
 
 
 def way(conn: Connection, row: Any) -> str:

@@ -88,7 +88,7 @@ def view(conn: Connection, row: int) -> views.ArtifactView:
     data = blobs.get_blob(conn, found.sha256)
     form: Literal["yaml", "jsonl"] = "jsonl" if found.kind == Beads.kind else "yaml"
     edits: Literal["", "gate", "approve"] = "gate" if _showing(conn, found) else ""
-    if not edits and found.kind in _amend.AMENDED and _amend.holds(conn, found):
+    if not edits and _amend.amendable(conn, found):
         edits = "approve"
     text = texts.as_text(found.kind, data)
     return views.ArtifactView(**_fields(found), form=form, text=text, document=json.loads(data), edits=edits)

@@ -62,7 +62,7 @@ async def _editor(on: Screen, desk: Desk) -> Response:
         document=desk.document,
         fields=FORMS.get(desk.document.kind, ()),
         by_hand=by_hand(desk.versions),
-        amends=(await artifacts.show(on.ports, desk.over.row, actor=on.actor)).edits == APPROVE,
+        edits=(await artifacts.show(on.ports, desk.over.row, actor=on.actor)).edits,
         **await _place(on, desk.document),
     )
 
