@@ -30,3 +30,8 @@ def test_every_group_names_something_that_is_there(start: str) -> None:
 )
 def test_a_test_goes_with_its_group_and_all_others_alone(test: str, wanted: str) -> None:
     assert group(test) == wanted
+
+
+def test_no_two_test_modules_have_one_name() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py") if "corpus" not in path.parts]
+    assert sorted(names) == sorted(set(names))  # pytest imports them by their bare names
