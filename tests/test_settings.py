@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from beadmill.errors import Unprocessable
 from beadmill.settings import RunSettings, SeatConfig, Settings
 
 
@@ -59,6 +60,31 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_default(
     made = Settings(home=tmp_path)
 
     assert (made.port, made.synchronous) == (4321, "FULL")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            b"port = 1\n[agents.x\nfoo = 2\n",
+            "is no TOML: Expected ']' at the end of a table declaration (at line 2, column 10)",
+        ),
+        (b'[defaults.council]\nquorum = "x"\n', "defaults.council.quorum: Input should be a valid integer"),
+        (
+            b"port = 70000\n[defaults]\nquorums = 1\n",
+            "port: Input should be less than or equal to 65535 (70000); defaults.quorums: ",
+        ),
+        (b"name = '\xff'\n", "is no text in UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_used_stops_the_start_and_says_where_it_is_wrong(  # C54: nothing is passed by in silence
+    tmp_path: Path, text: bytes, said: str
+) -> None:
+    (tmp_path / "config.toml").write_bytes(text)
+    with pytest.raises(Unprocessable) as refused:
+        Settings.read(home=tmp_path)
+    assert said in refused.value.message
+    assert str(tmp_path / "config.toml") in f"{refused.value.message} {refused.value.next}"
 
 
 HOSTS = ("example.org", "*.example.org", "a_b.example.org:8443", "127.0.0.1:8080", "[::1]", "[::1]:65535")

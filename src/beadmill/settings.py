@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from beadmill.errors import Unprocessable
 
 GatePolicy = Literal["required", "auto_when_clean", "off"]
 
@@ -195,6 +198,24 @@ class Settings(BaseSettings):
         home = init_settings().get("home") or default_home()
         toml = TomlConfigSettingsSource(settings_cls, Path(home) / "config.toml")
         return init_settings, env_settings, toml
+
+    @classmethod
+    def read(cls, **given: Any) -> Settings:
+        """``given`` is what the program was started with. Raises Unprocessable with the file and the line, or with
+        every value that cannot be."""
+        file = Path(given.get("home") or default_home()) / "config.toml"
+        try:
+            return cls(**given)
+        except tomllib.TOMLDecodeError as error:
+            said, follow = f"{file} is no TOML: {error}", "correct the line, then start again"
+        except UnicodeDecodeError as error:
+            said, follow = f"{file} is no text in UTF-8: {error}", "save it as UTF-8, then start again"
+        except ValidationError as error:
+            wrong = "; ".join(
+                f"{'.'.join(map(str, e['loc']))}: {e['msg']} ({e['input']!r:.60})" for e in error.errors()
+            )
+            said, follow = f"the settings cannot be used: {wrong}", f"correct {file} or the BEADMILL_ variable"
+        raise Unprocessable(said, code="CONFIG_FILE", kept="nothing was started, nothing changed", next=follow)
 
     @property
     def workspace_root(self) -> Path:

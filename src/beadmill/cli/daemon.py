@@ -133,7 +133,7 @@ def serve(*, port: int | None) -> None:
     from beadmill.settings import Settings
     from beadmill.web.server import serve as run
 
-    run(Settings() if port is None else Settings(port=port), build)
+    run(Settings.read() if port is None else Settings.read(port=port), build)
 
 
 def told(error: BeadmillError) -> list[str]:

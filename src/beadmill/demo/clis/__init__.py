@@ -18,7 +18,7 @@ CLIS: Final[Mapping[str, DemoCli]] = {"claude_code": claude_code.CLI, "codex": c
 
 async def options(name: str, home: Path) -> dict[str, Json]:
     """The adapter's options: the user's own executable, the demo's own home. Raises Unavailable when it is missing."""
-    mine: Mapping[str, Json] = {k: v for k, v in Settings().agents.get(name, {}).items() if k == "path"}
+    mine: Mapping[str, Json] = {k: v for k, v in Settings.read().agents.get(name, {}).items() if k == "path"}
     wanted = {**mine, **CLIS[name].options(home)}
     found = await registry.load(name, wanted).detect()
     if found is None:
