@@ -17,12 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from beadmill.demo import material
+from beadmill.processes.forks import Forks
+from beadmill.processes.starting import Programs, Starter
 from benchmarks import world
 
 BARS = {
     "python_ms": "an interpreter that does nothing, for comparison",
     "cli_version_ms": "≤ 150",
     "cli_ticket_list_ms": "≤ 400",
+    "runner_program_ms": "a runner as a Python of its own, until it has ended",
+    "runner_fork_ms": "the same by the fork server",
     "daemon_start_s": "≤ 1.5",
     "idle_mb": "≤ 150",
     "idle_core_percent": "≤ 2",
@@ -41,6 +45,20 @@ def timed(argv: list[str], env: dict[str, str], times: int = 7) -> float:
     return statistics.median(taken)
 
 
+def runner_ms(starter: Starter, folder: Path, times: int = 9) -> float:
+    """Median of runners that find their session started already: what is measured is coming to life."""
+    folder.mkdir(exist_ok=True)
+    (folder / "started").touch()
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        starting = starter.start(folder, {"PATH": os.environ["PATH"]}, (), site=False)
+        while starting.code() is None:
+            time.sleep(0.0005)
+        taken.append((time.perf_counter() - began) * 1000)
+    return statistics.median(taken)
+
+
 async def core_percent(daemon: world.Daemon, seconds: float = 10) -> float:
     cpu, wall = daemon.cpu_s(), time.perf_counter()
     await asyncio.sleep(seconds)
@@ -54,6 +72,8 @@ async def measure(root: Path, runs: int) -> dict[str, Any]:
     out: dict[str, Any] = {
         "python_ms": timed([sys.executable, "-c", "pass"], env),
         "cli_version_ms": timed([*cli, "--version"], env),
+        "runner_program_ms": runner_ms(Programs(), root / "runner"),
+        "runner_fork_ms": runner_ms(Forks(), root / "runner"),
     }
     daemon = world.Daemon(place.home)
     await daemon.start()  # the first start makes the database

@@ -8,6 +8,7 @@ from typing import Any, Final
 from beadmill.domain.ended import Ended, Failed, Lapsed, Replied
 from beadmill.processes import procs
 from beadmill.processes.folder import read_json
+from beadmill.processes.forks import SERVE, Forks
 from beadmill.processes.session import FolderSession
 from beadmill.processes.sessions import Adapter
 from beadmill.processes.spec import AgentEvent, EventKind
@@ -15,12 +16,12 @@ from tests.processes.session_world import World, until
 
 AGENT: Final = "tests.processes.bad_agents:BadAgent"
 ROOT: Final = Path(__file__).parents[2]
-START: Final = (  # as the product starts its runner, but for one more folder to import from
-    f"import sys; sys.path[:0] = [sys.argv.pop(1), {str(ROOT)!r}]; from beadmill.processes.runner import main; main()"
-)
+STARTER: Final = Forks(SERVE.replace("sys.argv.pop(1)", f"{str(ROOT)!r}); sys.path.insert(0, sys.argv.pop(1)"))
 
 
 class BadWorld(World):
+    starter = STARTER
+
     async def begin(
         self, shell: str = "", *, python: str = "", grace: float = 30, token: str = "t", **more: Any
     ) -> FolderSession:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.bad_world import START, BadWorld
+from tests.processes.bad_world import BadWorld
 from tests.processes.session_world import World
 from tests.processes.shared_world import SharedWorld
 
@@ -18,16 +18,14 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BadWorld]:
-    monkeypatch.setattr("beadmill.processes.sessions.START", START)
+def bad(tmp_path: Path) -> Iterator[BadWorld]:
     made = BadWorld(tmp_path)
     yield made
     made.close()
 
 
 @pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedWorld]:
-    monkeypatch.setattr("beadmill.processes.sessions.START", START)
+def shared(tmp_path: Path) -> Iterator[SharedWorld]:
     made = SharedWorld(tmp_path)
     yield made
     made.close()

@@ -20,6 +20,7 @@ from beadmill.processes import procs
 from beadmill.processes.session import FolderSession
 from beadmill.processes.sessions import Adapter, FolderSessions
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec
+from beadmill.processes.starting import Starter
 from beadmill.workspaces.sandboxes.choice import PATHS
 
 MINUTE = timedelta(minutes=1)
@@ -27,6 +28,8 @@ MINUTE = timedelta(minutes=1)
 
 class World:
     """One workspace, one root of sessions, one scenario file."""
+
+    starter: Starter | None = None  # the product's own
 
     def __init__(self, home: Path, *, sandbox: str = "host") -> None:
         self.workspace = home / "workspace"
@@ -45,7 +48,7 @@ class World:
 
     def open(self) -> FolderSessions:
         """Another holder of the same folders: what a restarted daemon is."""
-        sessions = FolderSessions(self.root, adapters=self.adapters, sandboxes=PATHS)
+        sessions = FolderSessions(self.root, adapters=self.adapters, sandboxes=PATHS, starter=self.starter)
         sessions.servers.root = self.servers
         return sessions
 

@@ -11,12 +11,15 @@ from beadmill.domain.ended import Replied
 from beadmill.processes.folder import read_json
 from beadmill.processes.session import FolderSession
 from beadmill.processes.sessions import Adapter
+from tests.processes.bad_world import STARTER
 from tests.processes.session_world import World
 
 AGENT: Final = "tests.processes.shared_agent:SharedAgent"
 
 
 class SharedWorld(World):
+    starter = STARTER
+
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self.agent = "shared"

@@ -22,8 +22,9 @@ from beadmill.errors import Unavailable
 from beadmill.processes import procs
 from beadmill.processes.folder import lock, read_json
 from beadmill.processes.session import FolderSession
-from beadmill.processes.sessions import SOURCE, Adapter
+from beadmill.processes.sessions import Adapter
 from beadmill.processes.spec import EventKind, Hold, Policy, Release, Stop
+from beadmill.processes.starting import SOURCE, Programs
 from tests.processes import attach_once
 from tests.processes.session_world import World, until
 
@@ -329,8 +330,9 @@ async def test_a_policy_the_sandbox_cannot_keep_runs_nothing(world: World) -> No
     assert not (world.tree / "ran").exists()
 
 
-async def test_a_runner_that_cannot_start_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beadmill.processes.sessions.START", "raise SystemExit('no luck today')")
+async def test_a_runner_that_cannot_start_says_why(world: World) -> None:
+    world.starter = Programs("raise SystemExit('no luck today')")
+    world.sessions = world.open()
     with pytest.raises(Unavailable, match="no luck today"):
         await world.start("t", world.shell("true"))
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
 import secrets
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -21,19 +16,17 @@ from beadmill import crashpoints, redact
 from beadmill.domain.values import Access, Json
 from beadmill.errors import Conflict, Unavailable
 from beadmill.processes import folder as files
-from beadmill.processes import procs
+from beadmill.processes import forks, procs
 from beadmill.processes.alive import all_of, still_running
 from beadmill.processes.environment import for_runner, marks
 from beadmill.processes.folder import State
 from beadmill.processes.servers import Servers, is_server
 from beadmill.processes.session import FolderSession, Pause, folder_name, read_all
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec, Service
+from beadmill.processes.starting import LOG, Starter
 from beadmill.processes.wire import encode, encode_work
 
-SOURCE: Final = Path(__file__).resolve().parents[2]
-START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from beadmill.processes.runner import main; main()"
 START_PATIENCE: Final = 20.0  # seconds until `started` must be there
-PIPE: Final = 60_000  # bytes that a pipe takes without a reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +47,16 @@ class Adapter:
 class FolderSessions:
     """contract.Sessions over ``root``. ``adapters`` by agent name, ``sandboxes`` by name as dotted paths."""
 
-    def __init__(self, root: Path, *, adapters: Mapping[str, Adapter], sandboxes: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        adapters: Mapping[str, Adapter],
+        sandboxes: Mapping[str, str],
+        starter: Starter | None = None,
+    ) -> None:
         self.root, self.adapters, self.sandboxes = root, adapters, sandboxes
+        self._starter = starter or forks.of_this_process()
         # A copied home has the same tokens; what its marks begin with tells its processes from ours.
         self._home = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12] + "."
         self.servers = Servers(root, self._begin)
@@ -182,49 +183,22 @@ class FolderSessions:
         }
 
     async def _start(self, session: FolderSession, spec: Mapping[str, Json]) -> None:
-        process = _launch(session, spec["adapter"] or {})
+        adapter = spec["adapter"] or {}
+        env = for_runner(os.environ, also=tuple(adapter.get("env") or ()))
+        env |= marks(token=session.token, mark=session.mark)
+        runner = self._starter.start(session.folder, env, redact.known(), site=bool(adapter.get("site")))
         crashpoints.reach("session.spawned")
         patience, pause = time.monotonic() + START_PATIENCE, Pause(0.02)
         while True:
-            gone = process.poll() is not None
+            code = runner.code()
             if (session.folder / "started").exists():
                 return
             # A runner that lost the race for the lock exits with 0: then the winner is about to say `started`.
-            if (gone and process.returncode != 0) or time.monotonic() > patience:
-                log = (session.folder / "runner.log").read_text(errors="replace")
+            if code or time.monotonic() > patience:
+                log = (session.folder / LOG).read_text(errors="replace")
                 raise Unavailable(
                     f"the runner of session {session.token} did not start: {log[-2000:].strip() or 'no word from it'}",
                     code="RUNNER",
                     kept="the session can be started again",
                 )
             await pause()
-
-
-def _tell(process: subprocess.Popen[bytes], known: Sequence[str]) -> None:
-    """What the runner must mask though it may not see it; more than a pipe holds at once is left out."""
-    assert process.stdin is not None
-    said = json.dumps(list(known)).encode()
-    with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-        pipe.write(said if len(said) < PIPE else b"[]")
-
-
-def _launch(session: FolderSession, adapter: Mapping[str, Json]) -> subprocess.Popen[bytes]:
-    env = for_runner(os.environ, also=tuple(adapter.get("env") or ()))
-    flags = ["-I"] if adapter.get("site") else ["-I", "-S"]
-    log = os.open(session.folder / "runner.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        process = subprocess.Popen(
-            [sys.executable, *flags, "-c", START, str(SOURCE), str(session.folder)],
-            cwd=session.folder,
-            env={**env, **marks(token=session.token, mark=session.mark)},
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    finally:
-        os.close(log)
-    _tell(process, redact.known())
-    # The daemon is its parent for as long as both live: somebody has to bury it.
-    threading.Thread(target=process.wait, name=f"bury-{process.pid}", daemon=True).start()
-    return process
