@@ -15,8 +15,9 @@ from beadmill.domain.machine import Phase
 from beadmill.domain.values import Access, GateKind, GateRequest, Outcome, VisitRef
 from beadmill.engine.dispatch import Dispatcher
 from beadmill.engine.port import Visit
+from beadmill.engine.turns import GO_ON
 from beadmill.errors import Blocked, Conflict, Missing, Stale, Superseded, TurnFailed
-from beadmill.processes.spec import Batch
+from beadmill.processes.spec import AgentTask, Batch
 from beadmill.store import tables
 from beadmill.store.journal import gates, moves, runs, steps, visits
 from tests.engine.bench import ME, Bench, agent_task, chain, one
@@ -611,7 +612,9 @@ async def test_continue_resumes_the_conversation_that_failed(bench: Bench) -> No
         await bench.until(lambda: bench.sessions.running == ["n.1/code#1/1"])
 
     work = bench.sessions.one("code#1").work
-    assert getattr(work, "resume", None) == SessionRef(session.token, "talk")
+    assert isinstance(work, AgentTask)
+    assert work.resume == SessionRef(session.token, "talk")
+    assert work.brief.text == f"{agent_task().brief.text}\n\n{GO_ON}"  # of its first line; the task is told once
 
 
 async def test_a_used_up_budget_asks_for_more_and_goes_on(bench: Bench) -> None:

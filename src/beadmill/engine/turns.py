@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from beadmill.domain.ended import Asked, Ended, Failed, Lapsed, Limited, Lost, Ran, Replied, SessionRef, Stopped, Why
 from beadmill.domain.values import TIMEOUT, Access, Brief, Event, GateKind, GateRequest
 from beadmill.engine.activation import Activation, prefixes
@@ -26,6 +28,7 @@ LEAST = timedelta(seconds=1)  # of working time: the turn then ends as out of ti
 NO_QUESTIONS = "You cannot ask here: decide yourself and say what you assumed."
 NOBODY = "Nobody answered in time: decide yourself and say what you assumed."
 YOURSELF = "The answer is: decide yourself, and say what you assumed."
+GO_ON = "You were interrupted. Continue please: the task stands as you were given it."
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
 
 
@@ -45,7 +48,8 @@ async def agent(act: Activation, name: str, factory: Callable[[], AgentTask], *,
 
 async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -> Ended:
     """All turns share the task's working time."""
-    resume, brief = await _continued(act, name), None
+    resume = await _continued(act, name)
+    brief = None if resume is None else _go_on(factory().brief, _last_word(act, name))
     lost = stops = asked = answered = limited = 0
     worked = timedelta()
     turn = 0
@@ -120,7 +124,8 @@ def _task(
 
 async def _continued(act: Activation, name: str) -> SessionRef | None:
     """After "continue" at the blocked gate that forgot this call last, the conversation that failed is resumed."""
-    if not _told_to_continue(act, name):
+    said = _last_word(act, name)
+    if said is None or said["choice"] != "continue":
         return None
     now = act.round_of(name)
     before = max((round_ for known, round_ in act.memo.rows if known == name and round_ < now), default=None)
@@ -130,14 +135,22 @@ async def _continued(act: Activation, name: str) -> SessionRef | None:
     return end.session if isinstance(end, Failed) and end.continuable and end.session.conversation else None
 
 
-def _told_to_continue(act: Activation, name: str) -> bool:
+def _last_word(act: Activation, name: str) -> sa.RowMapping | None:
+    """The last decision at a blocked gate that forgot this call."""
     over = set(prefixes(name))
     said = {
-        int(gate.rpartition("#")[2]): row["choice"]
+        int(gate.rpartition("#")[2]): row
         for gate, row in act.memo.decisions.items()
         if gate.startswith(f"{act.visit}/blocked#") and over.intersection(row["detail"]["forget"])
     }
-    return bool(said) and said[max(said)] == "continue"
+    return said[max(said)] if said else None
+
+
+def _go_on(brief: Brief, said: sa.RowMapping | None) -> Brief:
+    """The conversation holds the task: it is not told once more. The first line says which task goes on."""
+    head, _, _ = brief.text.partition("\n")
+    note = f"\n\nA person added:\n\n{said['note']}" if said is not None and said["note"].strip() else ""
+    return replace(brief, text=f"{head}\n\n{GO_ON}{note}", ledger=())
 
 
 async def _question(act: Activation, name: str, end: Asked) -> tuple[str, bool]:
