@@ -10,7 +10,7 @@ from typing import Any
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from beadmill.cli.root import app
+from beadmill.cli.root import tree
 
 HEAD = """\
 # Command line
@@ -42,6 +42,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 
 
 def page() -> str:
+    app = tree()
     runner = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
     parts = [HEAD]
     for path in commands(get_command(app)):

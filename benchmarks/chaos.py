@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "tests/helpers")]
 
 from beadmill.cli import daemon  # noqa: E402 - the paths first: this runs from a checkout
 from beadmill.demo import house, material  # noqa: E402

@@ -16,7 +16,7 @@ from beadmill.web.record import held, read
 
 
 def test_a_command_starts_the_daemon_and_says_so(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
+    cli = Cli(tmp_path, cold=True)
     first, second = cli("project", "list"), cli("project", "list")
     stopped = cli("stop")
     assert (first.code, first.err.splitlines()[0], second.err) == (0, "Starting the daemon …", "")
@@ -40,7 +40,7 @@ def test_a_second_daemon_says_who_holds_the_home_and_exits_4(cli: Cli) -> None:
 
 
 def test_a_taken_port_that_was_asked_for_is_a_clear_error(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
+    cli = Cli(tmp_path, cold=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = cli("start", "--foreground", "--port", str(port))
@@ -58,12 +58,12 @@ def test_a_daemon_that_does_not_come_up_shows_its_log(tmp_path: Path) -> None:
 
 
 def test_status_of_a_home_without_a_daemon_is_not_found(tmp_path: Path) -> None:
-    said = Cli(tmp_path)("status", "--json")
+    said = Cli(tmp_path, cold=True)("status", "--json")
     assert (said.code, said.json["error"]["code"]) == (3, "DAEMON_NOT_RUNNING")
 
 
 def test_the_daemon_stops_with_streams_open_and_stop_waits_until_it_has(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
+    cli = Cli(tmp_path, cold=True)
     cli("start")
     record = read(cli.home)
     assert record is not None
@@ -88,7 +88,7 @@ def open_stream(port: int, token: str) -> Iterator[http.client.HTTPResponse]:
 
 
 def test_a_killed_daemon_is_replaced_by_the_next_command(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
+    cli = Cli(tmp_path, cold=True)
     cli("start")
     record = read(cli.home)
     assert record is not None

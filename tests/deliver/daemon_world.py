@@ -7,12 +7,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from warm_for_tests import Warm
 
 import beadmill
 from beadmill.demo import material
@@ -55,11 +56,11 @@ class DaemonWorld(Shown):
     async def start(self, crash: str = "") -> None:
         """Returns when it serves, or when it died on the way there."""
         env = {**os.environ, "BEADMILL_HOME": str(self.place.home), "PYTHONPATH": str(SOURCE), "BEADMILL_TESTING": "1"}
-        argv = [sys.executable, "-m", "beadmill.cli.main", "start", "--foreground"]
         self.starts += 1
         with (self.place.root / f"daemon-{self.starts}.log").open("wb") as log:
-            self.process = subprocess.Popen(  # noqa: ASYNC220 - it outlives this call
-                argv, env={**env, "BEADMILL_CRASH": crash}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            crashing = {**env, "BEADMILL_CRASH": crash}
+            self.process = Warm(
+                ["start", "--foreground"], env=crashing, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         await until(lambda: self.dead or self.serving)
 

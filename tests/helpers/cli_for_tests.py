@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warm_for_tests import Warm
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
@@ -28,11 +30,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Cli:
-    """``cli("ticket", "list")`` on the home below ``place``. Its daemon takes a free port, unless ``usual_port``."""
+    """``cli("ticket", "list")`` on the home below ``place``. Its daemon takes a free port, unless ``usual_port``.
+    ``cold``: each command is a Python that imports everything anew."""
 
     place: Path
     extra: tuple[tuple[str, str], ...] = ()
     usual_port: bool = False
+    cold: bool = False
 
     @property
     def home(self) -> Path:
@@ -48,20 +52,28 @@ class Cli:
         return {**kept, **ours, **port, **dict(self.extra)}
 
     def __call__(self, *args: str, stdin: str = "") -> Said:
-        done = subprocess.run(
-            self.argv(*args), env=self.env, input=stdin, capture_output=True, text=True, timeout=90, check=False
-        )
-        return Said(done.returncode, done.stdout, done.stderr)
+        with self.popen(args, stdin=subprocess.PIPE) as child:
+            try:
+                out, err = child.communicate(stdin, 90)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                raise
+        return Said(child.returncode, out, err)
 
     @contextmanager
     def begin(self, *args: str) -> Iterator[subprocess.Popen[str]]:
         """A command that goes on; killed at the end when it still runs."""
-        pipe = subprocess.PIPE
-        with subprocess.Popen(self.argv(*args), env=self.env, stdout=pipe, stderr=pipe, text=True) as child:
+        with self.popen(args) as child:
             try:
                 yield child
             finally:
                 child.kill()
+
+    def popen(self, args: Sequence[str], *, stdin: int | None = None) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        if self.cold:
+            return subprocess.Popen(self.argv(*args), env=self.env, stdin=stdin, stdout=pipe, stderr=pipe, text=True)
+        return Warm(args, env=self.env, stdin=stdin, stdout=pipe, stderr=pipe, text=True)
 
     def argv(self, *args: str) -> Sequence[str]:
         return [sys.executable, "-m", "beadmill.cli.main", *args]

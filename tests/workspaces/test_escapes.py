@@ -138,9 +138,14 @@ def test_an_agent_that_may_not_write_cannot(outside: Outside, access: Access) ->
 
 
 def test_no_file_that_can_be_read_holds_a_secret(outside: Outside) -> None:
-    """Every folder but the system's own programs, and the environment of every process."""
+    """Everywhere but in the system's own programs, in what changed since the secrets are there: and in the environment
+    of every process."""
     folders = f"/etc /home /root /run /tmp /var /srv /mnt /opt {outside.place.root}"
-    assert outside.place.shell(f"grep -rlsI {CANARY} {folders} /proc/[0-9]*/environ").out == ""
+    since = f"-newerct @{outside.place.root.stat().st_ctime - 60:.0f}"
+    files = f"find {folders} {since} -type f -exec grep -lsI {CANARY} {{}} + 2>/dev/null"
+    assert outside.place.shell(f"{files}; grep -ls {CANARY} /proc/[0-9]*/environ").out == ""
+    found = outside.place.shell(f"echo {CANARY} > there; {files}").out
+    assert {*found.split()} == {f"{outside.place.tree}/there"}  # what is there is found
 
 
 def test_killing_everybody_kills_nobody_outside(outside: Outside) -> None:

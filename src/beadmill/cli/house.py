@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 
@@ -21,15 +21,7 @@ LOOK = 0.2  # seconds between two looks at the log
 
 
 def add_to(app: typer.Typer) -> None:
-    for name, command in (
-        ("open", open_),
-        ("start", start),
-        ("stop", stop),
-        ("restart", restart),
-        ("status", status),
-        ("logs", logs),
-        ("demo", demo),
-    ):
+    for name, command in COMMANDS.items():
         app.command(name)(command)
 
 
@@ -177,3 +169,14 @@ def demo(
     if not {*agent.split(",")} <= {*known} or answers not in ("auto", "ask"):
         raise typer.BadParameter(f"--agent is one of {', '.join(known)}; --answers is auto or ask")
     raise typer.Exit(run_demo(agent=agent, answers=answers, json=as_json, keep=keep))
+
+
+COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
+    "open": open_,
+    "start": start,
+    "stop": stop,
+    "restart": restart,
+    "status": status,
+    "logs": logs,
+    "demo": demo,
+}

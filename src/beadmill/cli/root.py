@@ -4,57 +4,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
 import typer
 
-from beadmill.cli import (
-    agents,
-    artifacts,
-    beads,
-    config,
-    gates,
-    house,
-    interviews,
-    projects,
-    prompts,
-    runs,
-    sessions,
-    sops,
-    tickets,
-)
+from beadmill.cli import house
 from beadmill.cli.daemon import told
 from beadmill.errors import BeadmillError
 
-app = typer.Typer(
-    name="beadmill",
-    help="A coding ticket becomes a planned, reviewed, tested pull request made by coding agents.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 needs a person.",
-)
-house.add_to(app)
-for name, part in (
-    ("project", projects.app),
-    ("ticket", tickets.app),
-    ("gate", gates.app),
-    ("interview", interviews.app),
-    ("bead", beads.app),
-    ("run", runs.app),
-    ("artifact", artifacts.app),
-    ("session", sessions.app),
-    ("sop", sops.app),
-    ("agent", agents.app),
-    ("config", config.app),
-    ("prompt", prompts.app),
-):
-    app.add_typer(part, name=name)
+GROUPS: Final = {
+    "project": "projects",
+    "ticket": "tickets",
+    "gate": "gates",
+    "interview": "interviews",
+    "bead": "beads",
+    "run": "runs",
+    "artifact": "artifacts",
+    "session": "sessions",
+    "sop": "sops",
+    "agent": "agents",
+    "config": "config",
+    "prompt": "prompts",
+}  # by command, the module beside this one
+
+
+def tree(wanted: str = "") -> typer.Typer:
+    """The commands: all of them, or those of the first word ``wanted`` alone; a branch that nobody asked for is half of
+    the start."""
+    app = typer.Typer(
+        name="beadmill",
+        help="A coding ticket becomes a planned, reviewed, tested pull request made by coding agents.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 needs a person.",
+    )
+    if wanted not in GROUPS:
+        house.add_to(app)
+    for name, module in GROUPS.items():
+        if wanted == name or wanted not in {*GROUPS, *house.COMMANDS}:
+            app.add_typer(import_module(f"beadmill.cli.{module}").app, name=name)
+    return app
 
 
 def run(argv: Sequence[str]) -> int:
     """The exit code: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 needs a person."""
     try:
-        app(args=list(argv), prog_name="beadmill")
+        tree(argv[0] if argv else "")(args=list(argv), prog_name="beadmill")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except BeadmillError as error:

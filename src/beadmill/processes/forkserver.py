@@ -1,7 +1,7 @@
 """The fork server: has imported what a runner needs, and forks one whenever it is asked. Standard library only.
 
 ``python -I -S -c "…; main()" <source> <socket>``. A request is one byte with three descriptors: what the runner reads,
-where it writes, where its exit code goes. What it reads begins with its folder and its environment; only the child
+where it writes, and last where its exit code goes. What it reads begins with its folder and its environment; only the child
 reads that, so nothing of one session is ever in the memory of the next. The end of the socket is the end of the server.
 """
 
@@ -18,24 +18,28 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from beadmill.processes import runner
 from beadmill.processes.environment import MARK_VARIABLE, SESSION_VARIABLE
 from beadmill.processes.starting import ASK
 
+MOST: Final = 8  # descriptors of one request
+
 
 def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as control:
         gc.freeze()  # a fork then copies no page for the sake of the collector
-        Server(control).serve()
+        Server(control, _run).serve()
 
 
 class Server:
-    def __init__(self, control: socket.socket) -> None:
-        self._control = control
+    """``child`` is what a fork does with the descriptors of its request, without the last; it never comes back."""
+
+    def __init__(self, control: socket.socket, child: Callable[..., NoReturn]) -> None:
+        self._control, self._child = control, child
         self._reports: dict[int, int] = {}
 
     def serve(self) -> None:
@@ -51,7 +55,7 @@ class Server:
                 os.read(woken, 512)
                 self._bury()
             if asked in ready:
-                word, handles, _, _ = socket.recv_fds(self._control, 1, 3)
+                word, handles, _, _ = socket.recv_fds(self._control, 1, MOST)
                 if word != ASK:
                     return
                 self._fork(*handles)
@@ -64,13 +68,13 @@ class Server:
                     os.write(report, str(os.waitstatus_to_exitcode(found[1])).encode())
                 os.close(report)
 
-    def _fork(self, words: int, log: int, report: int) -> None:
+    def _fork(self, *handles: int) -> None:
         pid = os.fork()
         if pid == 0:
-            _run(words, log)
-        self._reports[pid] = report
-        os.close(words)
-        os.close(log)
+            self._child(*handles[:-1])
+        *given, self._reports[pid] = handles
+        for handle in given:
+            os.close(handle)
 
 
 def _run(words: int, log: int) -> NoReturn:
@@ -79,7 +83,7 @@ def _run(words: int, log: int) -> NoReturn:
     try:
         _leave(words, log)
         head = json.loads(sys.stdin.buffer.readline())
-        _take_environment(head["env"])
+        take_environment(head["env"])
         sys.argv = ["-c", head["folder"]]
         runner.main()
         code = 0
@@ -91,16 +95,20 @@ def _run(words: int, log: int) -> NoReturn:
 
 
 def _leave(words: int, log: int) -> None:
-    """Nothing of the server stays: neither its session nor its signals nor its descriptors."""
+    os.setsid()
+    leave((words, log, log))
+
+
+def leave(standard: tuple[int, int, int]) -> None:
+    """Nothing of the server stays: neither its signals nor its descriptors, but for the three given ones."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()
-    for wanted, handle in enumerate((words, log, log)):
+    for wanted, handle in enumerate(standard):
         os.dup2(handle, wanted)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
-def _take_environment(env: Mapping[str, str]) -> None:
+def take_environment(env: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
     time.tzset()

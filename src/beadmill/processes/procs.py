@@ -6,7 +6,6 @@ pid is never hit. A zombie counts as gone: it runs nothing and holds nothing.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -156,6 +155,8 @@ async def end_all(
 
     A frozen process is woken to hear the TERM. ``kill`` is called beside each KILL: ``kill_children`` of a runner.
     """
+    import asyncio  # the command line looks at processes and ends none: it need not load this
+
     grace = TERM_GRACE if grace is None else grace
     clock = asyncio.get_running_loop().time
     begun, told = clock(), set[Proc]()
