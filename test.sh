@@ -167,7 +167,7 @@ if $whole; then
     check .venv/bin/python -m ruff format --check .
     check .venv/bin/python -m mypy
     check .venv/bin/lint-imports
-    check .venv/bin/python -m pytest -n 2
+    check .venv/bin/python -m pytest -n 3 # on two cores: many tests wait for a while
 else
     check .venv/bin/python -m pytest "$@"
 fi

@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 from playwright.async_api import Browser, Page, async_playwright, expect
+from warm_for_tests import detached
 
 from beadmill.cli import daemon
 from beadmill.demo import material
@@ -66,7 +67,8 @@ class Site:
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+    monkeypatch.setattr(daemon, "detached", detached)
     place = material.Place(tmp_path / "site")
     place.home.mkdir(parents=True, mode=0o700)
     await material.make_repository(place)

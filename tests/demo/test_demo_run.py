@@ -102,8 +102,8 @@ class TestScripted:
         assert {**again.result, "wall_seconds": 0} == {**told.result, "wall_seconds": 0}
 
 
-# OpenCode plans and codes in other tests too; its whole demo takes longer than those of the two others together.
-LONG = {"opencode": [pytest.mark.long]}
+# All three plan in one council (tests/deliver/test_mixed_council.py) and code in tests/agents; a whole demo takes minutes.
+LONG = {"opencode": [pytest.mark.long], "claude_code": [pytest.mark.long]}
 
 
 @pytest.mark.parametrize(

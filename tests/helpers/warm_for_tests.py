@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import io
 import json
 import os
 import signal
@@ -25,6 +24,8 @@ from beadmill.processes.detach import Detached
 from beadmill.processes.forkserver import Server, leave, take_environment
 from beadmill.processes.starting import ASK
 
+_BEGUN: list[Warm] = []  # kept: a collected one would warn that its process goes on
+BEHIND = 3  # the words of "python -m beadmill.cli.main"
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "import sys; sys.path[:0] = sys.argv[2:]; from tests.helpers.warm_for_tests import serve; serve()"
 
@@ -48,13 +49,22 @@ class Warm(subprocess.Popen[Any]):
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         """As waitpid answers; the server is the parent that buries it."""
-        os.set_blocking(self._told.fileno(), wait_flags == 0)
-        word = self._told.read()
-        if word is None:
+        os.set_blocking(self._told, wait_flags == 0)
+        try:
+            code = int(os.read(self._told, 16))
+        except BlockingIOError:
             return 0, 0
-        self._told.close()
-        code = int(word)
+        os.close(self._told)
         return self.pid, code << 8 if code >= 0 else -code
+
+
+def detached(argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> Detached:
+    """For processes.detach.detached in a test's own process: the daemon it starts is warm."""
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with log.open("ab") as out:
+        begun = Warm(argv[BEHIND:], env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd="/")
+    _BEGUN.append(begun)
+    return begun
 
 
 class _Side:
@@ -73,7 +83,7 @@ class _Side:
         self._control.close()
         server.wait()
 
-    def ask(self, said: bytes, standard: list[int]) -> tuple[io.FileIO, int]:
+    def ask(self, said: bytes, standard: list[int]) -> tuple[int, int]:
         """Where the exit code comes, and the pid."""
         reading, writing = os.pipe()
         told, report = os.pipe()
@@ -85,7 +95,7 @@ class _Side:
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(said)
         with os.fdopen(born, "rb") as pid:
-            return os.fdopen(told, "rb", buffering=0), int(pid.read())
+            return told, int(pid.read())
 
 
 @functools.cache
@@ -173,4 +183,4 @@ def _detached(argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> Deta
     nothing, out = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     leave((nothing, out, out))
     take_environment(env)
-    _become(list(argv[3:]))  # behind "python -m beadmill.cli.main"
+    _become(list(argv[BEHIND:]))
