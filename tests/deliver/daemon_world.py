@@ -122,6 +122,8 @@ class DaemonWorld(Shown):
                     if not self.one("select count(*) from gates where state = 'open'"):
                         await asyncio.sleep(0.05)
                         continue
+                    if enough():  # the gate that was waited for may have opened meanwhile: it is not answered here
+                        return
                     for gate in (await api.call("gates.listing"))["items"]:
                         self.answered.append(await self._answer(api, person, gate))
                 except (Unavailable, Conflict):

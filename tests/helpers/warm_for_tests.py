@@ -41,6 +41,9 @@ class Warm(subprocess.Popen[Any]):
         self._child_created = True
         self._close_pipe_fds(in_child, in_ours, out_ours, out_child, err_ours, err_child)  # type: ignore[attr-defined]
 
+    def __del__(self, *_: Any) -> None:
+        """The server buries it: who lets go of it leaves nothing behind."""
+
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         if self.returncode is None:
             found, status = self._try_wait(os.WNOHANG)

@@ -175,6 +175,8 @@ async def test_a_council_at_work_shows_who_is_done_who_asks_and_who_still_works(
         await planning.begin(repo)
         await planning.person(until="prd.1/draft/seat-2")
         await planning.until(lambda: planning.events("council.").count("council.drafted") == 4)
+        third = sa.select(sa.func.count()).where(tables.sessions.c.token.contains("prd.1/draft/seat-3/draft"))
+        await planning.until(lambda: planning.scalar(third) == 1)
         async with planning.looked_at() as (ports, client):
             found = await councils.show(ports, "r1", "prd", actor=OWNER)
             shown = text(await page(client, "/tickets/T-1/nodes/prd"))

@@ -8,6 +8,8 @@ searched; ``text`` in the brief, ``memory`` in the earlier briefs of the convers
 steps: write {path, content} · append {path, content} · delete path · shell command · say text ·
 ask {question, options} · limit {seconds} · fail {why, message} · wait seconds · hang true · reply text ·
 reply_file path (relative to the scenario) · vote {prefer: [marker, …], reason, reasons {marker: text}}.
+
+Named tuples: dataclasses would be a third of the start of each turn of the scripted agent.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from beadmill.domain.values import Json
+if TYPE_CHECKING:
+    from beadmill.domain.values import Json
 
 _HEADER = re.compile(
     r"\ABeadmill task: (?P<template>[^|\n]*?) *\| ticket: ?(?P<ticket>[^|\n]*?) *\| subject: ?(?P<subject>[^\n]*?)"
@@ -53,8 +55,7 @@ class BadScenario(ValueError):
     """Says which reply or step cannot be used, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """The first line of every brief."""
 
     template: str = ""
@@ -64,25 +65,22 @@ class Header:
     turn: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     kind: str
     value: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     match: Mapping[str, re.Pattern[str]]
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What a reply is picked for. ``earlier`` are the former briefs of the conversation, oldest first."""
 
     brief: str
     model: str = ""
-    earlier: Sequence[str] = field(default=())
+    earlier: Sequence[str] = ()
 
     @property
     def header(self) -> Header:
@@ -94,8 +92,7 @@ class Asked:
         return Header(last.template, last.ticket, last.subject, last.seat, str(len(self.earlier) + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(NamedTuple):
     replies: tuple[Reply, ...]
     folder: Path
 

@@ -114,18 +114,7 @@ class ScriptedAgent:
 
     def _argv(self, task: AgentTask, io: SessionIO) -> list[str]:
         memory = io.workspace / "home" / ".scripted"
-        argv = [
-            sys.executable,
-            "-I",
-            "-S",
-            scripted_cli.__file__,
-            "--scenario",
-            self._scenario,
-            "--memory",
-            str(memory),
-        ]
-        if task.resume is not None and task.resume.conversation:
-            argv += ["--resume", task.resume.conversation]
-        if task.seat.model:
-            argv += ["--model", task.seat.model]
-        return argv if task.access in (Access.WRITE, Access.ONLINE) else [*argv, "--read-only"]
+        access = "edit" if task.access in (Access.WRITE, Access.ONLINE) else "read"
+        conversation = task.resume.conversation if task.resume is not None else ""
+        program = (sys.executable, "-I", "-S", scripted_cli.__file__)
+        return [*program, self._scenario, str(memory), task.seat.model, conversation, access]

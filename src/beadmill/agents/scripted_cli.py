@@ -1,20 +1,17 @@
 """A coding agent without a model: reads its brief from stdin, acts out a scenario, prints JSON lines.
 
-A program of its own (``python -I -S scripted_cli.py …``), so the engine, the demo and the tests drive real processes
-and real edits for nothing. Standard library only. Exit codes: 0 a result was printed, 3 it failed, 2 wrong usage.
+A program of its own (``python -I -S scripted_cli.py SCENARIO MEMORY MODEL CONVERSATION edit|read``), so the engine, the
+demo and the tests drive real processes and real edits for nothing. Standard library only, and little of it: there are
+thousands of starts. Exit codes: 0 a result was printed, 3 it failed, 2 wrong usage.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
+import os
 import sys
-import tempfile
 import time
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,20 +21,16 @@ if TYPE_CHECKING:
 SOURCE: Final = Path(__file__).resolve().parents[2]
 OUTPUT: Final = 4_000  # characters of a command's output in its event
 FOREVER: Final = 10**6  # seconds
+USAGE: Final = "SCENARIO MEMORY MODEL CONVERSATION edit|read"  # of a new conversation "", as of no model
 EDITS: Final = ("write", "append", "delete", "shell")
 
 
-@dataclass(slots=True)
 class Talk:
     """One conversation, remembered between turns in a file: the briefs so far."""
 
-    path: Path
-    briefs: list[str] = field(default_factory=list)
-
-    @classmethod
-    def open(cls, folder: Path, conversation: str) -> Talk:
-        path = folder / f"{conversation}.json"
-        return cls(path, json.loads(path.read_text()) if path.exists() else [])
+    def __init__(self, folder: Path, conversation: str) -> None:
+        self.path = folder / f"{conversation}.json"
+        self.briefs: list[str] = json.loads(self.path.read_text()) if self.path.exists() else []
 
     def add(self, brief: str) -> None:
         self.briefs.append(brief)
@@ -107,6 +100,9 @@ class Player:
 
 def shell(script: str) -> tuple[int, str]:
     """A file takes the output: a pipe would wait for every server that the command leaves in the background."""
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(
             ["/bin/sh", "-c", script],
@@ -138,29 +134,24 @@ def say(kind: str, **data: object) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="scripted")
-    parser.add_argument("--version", action="version", version="scripted 1.0")
-    parser.add_argument("--scenario", type=Path, required=True)
-    parser.add_argument("--memory", type=Path, required=True)
-    parser.add_argument("--resume", default="")
-    parser.add_argument("--model", default="")
-    parser.add_argument("--read-only", action="store_true")
-    options = parser.parse_args(argv)
+    if len(argv) != len(USAGE.split()) or argv[-1] not in ("edit", "read"):
+        sys.stderr.write(f"usage: scripted_cli.py {USAGE}\n")
+        return 2
+    path, memory, model, resume, access = argv
     sys.path.insert(0, str(SOURCE))
     from beadmill.agents import scenario
 
     brief = sys.stdin.read()
-    conversation = options.resume or str(uuid.uuid4())
-    talk = Talk.open(options.memory, conversation)
-    say("start", conversation=conversation, model=options.model)
+    conversation = resume or os.urandom(16).hex()
+    talk = Talk(Path(memory), conversation)
+    say("start", conversation=conversation, model=model)
     try:
-        script = scenario.load(options.scenario)
-        steps = script.pick(scenario.Asked(brief, options.model, tuple(talk.briefs)))
+        steps = scenario.load(Path(path)).pick(scenario.Asked(brief, model, tuple(talk.briefs)))
     except (OSError, ValueError) as error:
         say("failure", why="internal", message=str(error))
         return 3
     talk.add(brief)
-    code = Player(may_edit=not options.read_only).play(steps)
+    code = Player(may_edit=access == "edit").play(steps)
     words = len(brief) // 4 + 1
     say("usage", input=words, cached=sum(len(b) // 4 for b in talk.briefs[:-1]), output=50, reasoning=0)
     return code
