@@ -69,6 +69,17 @@ async def test_a_subscriber_hears_of_every_commit(store: Store) -> None:
     assert heard == [0, 1, 2]
 
 
+async def test_what_is_published_while_a_subscriber_rests_is_one_word(store: Store) -> None:
+    heard = store.events.subscribe(rest=0.05)
+    await anext(heard)
+    next_word = asyncio.ensure_future(anext(heard))
+    for seq in (1, 2, 3):
+        await asyncio.sleep(0)  # the subscriber would have heard each by itself
+        store.events.publish(seq)
+    assert await next_word == 3
+    await heard.aclose()  # type: ignore[attr-defined]
+
+
 async def test_a_read_sees_one_moment_whatever_is_written_meanwhile(store: Store) -> None:
     e = tables.events
     count = sa.select(sa.func.count()).select_from(e)

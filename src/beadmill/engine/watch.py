@@ -26,6 +26,7 @@ from beadmill.store.journal import countdown, moves, sessions
 
 log = logging.getLogger(__name__)
 QUICK, SLOW = 0.05, 1.0  # seconds between looks at folders: while sessions run, and while none does
+REST = 0.1  # seconds between looks at what nobody waits for to the blink
 AGAIN = 5.0  # seconds until one that failed is tried again
 
 
@@ -56,7 +57,7 @@ class Watcher:
             self._busy = await self._look()
 
     async def _releases(self) -> None:
-        async for _ in self.store.events.subscribe(every=lambda: SLOW):
+        async for _ in self.store.events.subscribe(every=lambda: SLOW, rest=REST):
             await self._wake_frozen()
             await self._release_stopped()
             await self._retire_servers()
@@ -66,7 +67,7 @@ class Watcher:
         started is not known: the first look tells all of them."""
         known = await self.store.read(lambda conn: countdown.clocks(conn, host=self.host))
         self._held = {token: not held for token, held in known.items()}
-        async for _ in self.store.events.subscribe(every=lambda: SLOW):
+        async for _ in self.store.events.subscribe(every=lambda: SLOW, rest=REST):
             wanted = await self.store.read(lambda conn: countdown.clocks(conn, host=self.host))
             self._held = {token: self._held.get(token, False) for token in wanted}
             news = [(token, held) for token, held in wanted.items() if self._held[token] != held]

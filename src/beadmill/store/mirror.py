@@ -19,6 +19,7 @@ from beadmill.store import blobs, tables
 from beadmill.store.db import Store, Tx
 
 e, r, t, s = tables.events, tables.runs, tables.tickets, tables.settings
+REST = 0.2  # seconds between two looks; people and programs read these files, no run does
 CURSOR = "mirror.seq"
 TOLD = ("artifact.put", "gate.rebound")  # an edit that is taken back puts nothing, the gate shows the earlier row again
 
@@ -31,7 +32,7 @@ class Mirror:
         self._home = home
 
     async def serve(self) -> None:
-        async for _ in self._store.events.subscribe():
+        async for _ in self._store.events.subscribe(rest=REST):
             while await self.catch_up():
                 pass
 

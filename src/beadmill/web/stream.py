@@ -21,6 +21,7 @@ from beadmill.web.security import TooMany
 
 PER_TICKET: Final = 6
 IN_ALL: Final = 100
+REST: Final = 0.05  # seconds: what comes at once is sent at once
 PING: Final = 15.0  # seconds of silence after which a comment keeps proxies and laptops awake
 BATCH: Final = 0.05  # seconds between two batches of a log: at most 20 a second
 LOOK: Final = 0.25  # seconds between two looks at a log that stands still
@@ -106,7 +107,7 @@ def sse(data: Any, *, event: str = "", seq: int | None = None) -> bytes:
 async def follow(ports: Ports, topics: Sequence[str], seq: int, *, actor: Actor) -> AsyncIterator[bytes]:
     """Every event of ``topics`` behind ``seq``, then each new one. A gap says ``reset`` with the newest number."""
     yield b"retry: 1000\n\n"
-    bell = ports.store.events.subscribe(every=lambda: PING)
+    bell = ports.store.events.subscribe(every=lambda: PING, rest=REST)
     async for _ in bell:
         sent = False
         more = True
