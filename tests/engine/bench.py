@@ -198,7 +198,7 @@ class Bench:
     async def until(self, holds: Callable[[], bool], *, seconds: float = 10) -> None:
         """Waits for a condition over what the store and the sessions show."""
         async with asyncio.timeout(seconds):
-            async for _ in self.store.events.subscribe(every=lambda: 0.02):
+            async for _ in self.store.events.subscribe(every=lambda: 0.02, rest=0.02):
                 if holds():
                     return
 

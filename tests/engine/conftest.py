@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from store_for_tests import store_at
 
 from beadmill.store.db import Store
 from tests.engine.bench import Bench
@@ -15,7 +16,7 @@ from tests.engine.bench import Bench
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """One suite over both databases; on PostgreSQL each test has a schema of its own."""
-    made = Store(f"sqlite:///{tmp_path / 'journal.db'}" if request.param == "sqlite" else _schema_url())
+    made = store_at(tmp_path / "journal.db") if request.param == "sqlite" else Store(_schema_url())
     made.migrate()
     yield made
     made.close()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from store_for_tests import store_at
 
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.beads import Bead, Beads
@@ -150,8 +151,7 @@ class Bench:
     def make(cls, home: Path, repository: Path) -> Bench:
         put(repository, {".gitignore": "__pycache__/\n"})
         publish(repository)
-        store = Store(f"sqlite:///{home / 'journal.db'}")
-        store.migrate()
+        store = store_at(home / "journal.db")
         host = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
         return cls(store, home, repository, Desk(FolderSessions(home / "sessions", adapters={}, sandboxes=host)))
 
@@ -213,7 +213,7 @@ class Bench:
     async def until(self, holds: Callable[[], bool], seconds: float = 100) -> None:
         try:
             async with asyncio.timeout(seconds):
-                async for _ in self.store.events.subscribe(every=lambda: 0.05):
+                async for _ in self.store.events.subscribe(every=lambda: 0.05, rest=0.05):
                     if holds():
                         return
         except TimeoutError:

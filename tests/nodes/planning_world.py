@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 import sqlalchemy as sa
 from clients_for_tests import BEARER, PORT, TOKEN, client_of
+from store_for_tests import store_at
 
 from beadmill import app
 from beadmill.briefs import Briefs
@@ -156,8 +157,7 @@ class Planning(Bench):
     @classmethod
     def at(cls, home: Path, said: Mapping[str, Any] | None = None) -> Planning:
         home.mkdir(mode=0o700, exist_ok=True)
-        store = Store(f"sqlite:///{home / 'beadmill.db'}")
-        store.migrate()
+        store = store_at(home / "beadmill.db")
         bench = cls(store, home, Spoken(table({**replies(), **(said or {})})))
         briefs = Briefs()
         for node in (ScanNode(Worktrees(), briefs), InterviewNode(briefs), PrdNode(briefs), BeadsNode(briefs)):

@@ -53,7 +53,7 @@ class Watcher:
             group.create_task(self._clocks())
 
     async def _books(self) -> None:
-        async for _ in self.store.events.subscribe(every=lambda: QUICK if self._busy else SLOW):
+        async for _ in self.store.events.subscribe(every=lambda: QUICK if self._busy else SLOW, rest=QUICK):
             self._busy = await self._look()
 
     async def _releases(self) -> None:
