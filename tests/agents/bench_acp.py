@@ -44,7 +44,6 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
 # OpenCode boots for seconds in each case, and Copilot shows the same adapter: the others wait for --long.
 SHORT = frozenset(
     {
-        "test_a_reply_is_the_last_thing_said",
         "test_an_agent_that_may_write_edits_files",
         "test_a_resumed_conversation_remembers",
     }

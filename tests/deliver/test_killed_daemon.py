@@ -20,19 +20,21 @@ Git = Callable[..., str]
 POINTS = [
     "claimed",
     "commit@6",
-    "committed@6",
-    "before greet/where",
     "after greet/where",
-    "before greet/run",
     "after greet/run:opened",
-    "session.spec",
     "session.spawned",
     "after greet/run:attached",
     "after greet:park",
+    "after review:finish",
+]
+NEXT_TO_THEM = [
+    "committed@6",
+    "before greet/where",
+    "before greet/run",
+    "session.spec",
     "after greet/run",
     "after greet:finish",
     "after review:park",
-    "after review:finish",
 ]
 CODING = "while a bead is coded"
 MOMENTS = {
@@ -80,7 +82,7 @@ def short(written: tuple[Path, Path]) -> Iterator[DaemonWorld]:
         made.kill()
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", [*POINTS, *(pytest.param(name, marks=pytest.mark.long) for name in NEXT_TO_THEM)])
 async def test_a_short_sop_ends_the_same_when_the_daemon_is_killed_at(point: str, short: DaemonWorld) -> None:
     world = short
     await world.start(crash=point)

@@ -7,10 +7,12 @@ process is killed git finishes its command, and the next act waits for it.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from beadmill.errors import BeadmillError, Unavailable
 from beadmill.git import trust
 from beadmill.git.locks import inherited
 from beadmill.processes import executables
+from beadmill.processes.environment import TRUSTED_DIRS
 
 # What git may see of our environment: where things are, the user's keys and proxies; never a token of ours.
 PASSED = (
@@ -68,6 +71,7 @@ STRANGERS = ("--ignore-submodules=dirty",)
 # Network commands may leave helpers behind (ssh masters, credential caches) that would keep a lock for ever.
 NETWORK = frozenset({"fetch", "push", "ls-remote"})
 LOCKED = re.compile(r"[Uu]nable to create '([^']+\.lock)': File exists|cannot lock ref .*\.lock': File exists")
+JUDGED = 5.0  # seconds for which a program once found trusted is taken to be it
 RETRIES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.0)  # seconds between tries of a command that met a lock file
 CREDENTIALS = re.compile(r"(\w+://)[^/@\s]+@")
 
@@ -207,6 +211,12 @@ async def _ask(path: Path, *what: str) -> str:
 
 
 def _program() -> str:
+    return _found(os.environ.get("PATH"), os.environ.get(TRUSTED_DIRS), int(time.monotonic() / JUDGED))
+
+
+@functools.lru_cache(maxsize=1)
+def _found(_path: str | None, _trusted: str | None, _moment: int) -> str:
+    """Looked for and judged once per moment: a step of a bead asks git a dozen things."""
     found = executables.find("git")
     if found is None:
         raise Unavailable(
