@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from beadmill.artifacts.reading import read
@@ -75,6 +75,7 @@ def words(text: str) -> list[str]:
 
 
 @given(st.lists(LINE, min_size=1, max_size=4))
+@example(["a #:a"])
 @settings(max_examples=500, deadline=None)
 def test_an_accepted_question_holds_the_words_that_were_written_and_no_others(lines: list[str]) -> None:
     rows = "".join(f"  - id: Q{n:02}\n    phase: Foundation\n    question: {line}\n" for n, line in enumerate(lines, 1))

@@ -26,6 +26,7 @@ CASES = [
     (HEAD + "pick one: the order (a/b)", ["pick one: the order (a/b)"], "text with a colon quoted"),
     (HEAD + "pick one: the order # aside", ["pick one: the order"], "text with a colon quoted"),
     (HEAD + "fix issue #5 first", ["fix issue #5 first"], "text with a # quoted"),
+    (HEAD + "mask it as ##:## there", ["mask it as ##:## there"], "text with a # quoted"),
     (HEAD + "@user does what?", ["@user does what?"], "text quoted"),
     (HEAD + "`foo` does what?", ["`foo` does what?"], "text quoted"),
     (HEAD + "**Who** reads it?", ["**Who** reads it?"], "text quoted"),

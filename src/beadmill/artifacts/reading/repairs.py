@@ -312,7 +312,7 @@ def _text_block(lines: Lines, n: int, words: Vocabulary) -> Lines | None:
 def _hash(lines: Lines, n: int, _words: Vocabulary) -> Lines | None:
     """``fix issue #5``: the number is text, not a comment."""
     line = split(lines[n])
-    if not re.search(r"\s#\w", line.value) or line.value[0] in "\"'[{|>" or not (line.key or line.dash):
+    if not re.search(r"\s#\S", line.value) or line.value[0] in "\"'[{|>" or not (line.key or line.dash):
         return None
     return _put(lines, n, line.with_value(quoted(line.value)))
 
