@@ -164,8 +164,9 @@ def _whole_lines(path: Path, offset: int) -> Iterator[bytes]:
     with file:
         file.seek(offset)
         for line in file:
-            if line.endswith(b"\n"):
-                yield line
+            if not line.endswith(b"\n"):
+                return  # its other half may be there at the next read, and would pass for a line of its own
+            yield line
 
 
 def folder_name(token: str) -> str:
