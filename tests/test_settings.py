@@ -72,7 +72,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_default(
         (b'[defaults.council]\nquorum = "x"\n', "defaults.council.quorum: Input should be a valid integer"),
         (
             b"port = 70000\n[defaults]\nquorums = 1\n",
-            "port: Input should be less than or equal to 65535 (70000); defaults.quorums: ",
+            "port: Input should be less than or equal to 65535; defaults.quorums: ",
         ),
         (b"name = '\xff'\n", "is no text in UTF-8"),
     ],
@@ -85,6 +85,13 @@ def test_a_file_that_cannot_be_used_stops_the_start_and_says_where_it_is_wrong( 
         Settings.read(home=tmp_path)
     assert said in refused.value.message
     assert str(tmp_path / "config.toml") in f"{refused.value.message} {refused.value.next}"
+
+
+def test_a_value_that_is_refused_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('agents = "kq8Zr2vN5xWm"\n')
+    with pytest.raises(Unprocessable) as refused:
+        Settings.read(home=tmp_path)
+    assert refused.value.message == "the settings cannot be used: agents: Input should be a valid dictionary"
 
 
 HOSTS = ("example.org", "*.example.org", "a_b.example.org:8443", "127.0.0.1:8080", "[::1]", "[::1]:65535")

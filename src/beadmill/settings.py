@@ -211,9 +211,8 @@ class Settings(BaseSettings):
         except UnicodeDecodeError as error:
             said, follow = f"{file} is no text in UTF-8: {error}", "save it as UTF-8, then start again"
         except ValidationError as error:
-            wrong = "; ".join(
-                f"{'.'.join(map(str, e['loc']))}: {e['msg']} ({e['input']!r:.60})" for e in error.errors()
-            )
+            # Never the value itself: it goes to a log, and may be a password in an address or an agent's key.
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             said, follow = f"the settings cannot be used: {wrong}", f"correct {file} or the BEADMILL_ variable"
         raise Unprocessable(said, code="CONFIG_FILE", kept="nothing was started, nothing changed", next=follow)
 

@@ -54,7 +54,7 @@ def test_a_daemon_that_does_not_come_up_shows_its_log(tmp_path: Path) -> None:
     cli = Cli(tmp_path, extra=(("BEADMILL_PORT", "not a number"),))
     said = cli("ticket", "list")
     assert (said.code, f"next: its log is {cli.home}/logs/daemon.log" in said.err) == (1, True)
-    assert "not a number" in said.err
+    assert "error: the settings cannot be used: port: Input should be a valid integer" in said.err
 
 
 def test_status_of_a_home_without_a_daemon_is_not_found(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import insert
+from store_for_tests import store_at
 
 from beadmill import app
 from beadmill.artifacts.prd import Epic, Prd, Product, Story
@@ -22,7 +23,6 @@ from beadmill.operations import artifacts, gates, tickets, views
 from beadmill.operations.ports import Ports
 from beadmill.settings import Settings
 from beadmill.store import tables as t
-from beadmill.store.db import Store
 from beadmill.store.journal import gates as journal
 
 OWNER = Actor("user", "owner", "cli")
@@ -103,8 +103,7 @@ def publish(tx: Any) -> None:
 def migrated() -> bytes:
     """A database with the newest schema and the test SOP, made once."""
     with TemporaryDirectory() as folder:
-        store = Store(f"sqlite:///{folder}/beadmill.db")
-        store.migrate()
+        store = store_at(Path(folder) / "beadmill.db")
         store.write_now(publish)
         with store.engine.connect() as conn:
             conn.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
