@@ -24,6 +24,8 @@ from tests.processes.session_world import World, until
 
 FAILING = "import sys; from beadmill.processes import runner; runner.main = lambda: sys.exit('no luck today'); "
 
+DYING = "from beadmill.processes.forkserver import Server; Server._fork = lambda *_: sys.exit()"
+
 
 @pytest.fixture(params=[Programs, Forks])
 def starter(request: pytest.FixtureRequest) -> Starter:
@@ -112,6 +114,11 @@ class TestForkServer:
             assert await said(world, "echo second") == "second"
             assert await said(world, "echo third", "u") == "third"
             assert first.live()
+
+    async def test_one_that_dies_with_the_request_in_hand_costs_no_start(self, world: World) -> None:
+        world.starter = Forks(SERVE.replace("main()", f"{DYING}; main()"))
+        world.sessions = world.open()
+        assert await said(world, "echo there") == "there"
 
     def test_it_ends_with_the_daemon_that_started_it(self) -> None:
         program = "from beadmill.processes.forks import Forks; f = Forks(); f._ready(); print(f._server._pid)"

@@ -1,7 +1,7 @@
 """Runners by fork, the daemon's side: one prepared process starts them in milliseconds instead of a new Python each.
 
 The fork server ends when the last holder of its socket does, and takes no runner along. Without it, or with more than
-a pipe holds, a runner is started as a program of its own.
+a pipe holds, a runner is started as a program of its own; so is one whose server died before it told of an end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -39,17 +39,20 @@ class Forks:
         self._server: Buried | None = None
 
     def start(self, folder: Path, env: Mapping[str, str], known: Sequence[str], *, site: bool) -> Starting:
+        def plainly() -> Starting:
+            return self._plain.start(folder, env, known, site=site)
+
         head = json.dumps({"folder": str(folder), "env": dict(env)}).encode() + b"\n"
         if not site and len(head) < PIPE:
             with contextlib.suppress(OSError):
-                return self._fork(folder, head + said(known, behind=len(head)))
-        return self._plain.start(folder, env, known, site=site)
+                return self._fork(folder, head + said(known, behind=len(head)), instead=plainly)
+        return plainly()
 
-    def _fork(self, folder: Path, words: bytes) -> Starting:
+    def _fork(self, folder: Path, words: bytes, *, instead: Callable[[], Starting]) -> Starting:
         """Raises OSError when the server is gone; the next start has a new one."""
         reading, writing = os.pipe()
         heard, report = os.pipe()
-        started = Forked(heard)
+        started = Forked(heard, instead)
         with open(writing, "wb", buffering=0) as pipe:  # noqa: PTH123 - a descriptor
             try:
                 with self._lock, log_of(folder) as log:
@@ -90,21 +93,33 @@ class Forks:
 
 
 class Forked:
-    """A runner that the server forked and buries: it tells the exit code through a pipe."""
+    """A runner that the server forked and buries: it tells the exit code through a pipe.
 
-    def __init__(self, heard: int) -> None:
+    A pipe that ends without a word says that the server is dead, not whether it had forked: ``instead`` then starts
+    the runner once more. The lock of the session makes the second one harmless.
+    """
+
+    def __init__(self, heard: int, instead: Callable[[], Starting]) -> None:
         os.set_blocking(heard, False)
         self._heard = os.fdopen(heard, "rb", buffering=0)
+        self._instead = instead
         self._code: int | None = None
+        self._second: Starting | None = None
 
     def code(self) -> int | None:
-        if self._code is None and not self._heard.closed:
-            with contextlib.suppress(BlockingIOError):
-                word = self._heard.read()
-                if word is not None:
-                    self._heard.close()
-                    self._code = int(word) if word else None
-        return self._code
+        if not self._heard.closed:
+            self._listen()
+        return self._second.code() if self._second else self._code
+
+    def _listen(self) -> None:
+        word = self._heard.read()  # None: the server lives and has nothing to tell
+        if word is None:
+            return
+        self._heard.close()
+        if word:
+            self._code = int(word)
+        else:
+            self._second = self._instead()
 
     def __del__(self) -> None:
         self._heard.close()

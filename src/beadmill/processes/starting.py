@@ -21,7 +21,7 @@ ASK: Final = b"+"  # one more runner, of the fork server
 
 class Starting(Protocol):
     def code(self) -> int | None:
-        """The exit code; None while it runs, and for ever when nobody can know it any more."""
+        """The exit code; None while it runs, and for ever when nobody can know it any more. Raises OSError as a start does."""
 
 
 class Starter(Protocol):
