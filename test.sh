@@ -16,10 +16,12 @@ whole=false
 [ $# -gt 0 ] || whole=true
 
 # --- what is started here is stopped here, by its pid ---
-cluster= cluster_pid=
+cluster= cluster_pid= said= reading_pid=
 finish() {
     code=$?
     trap - EXIT INT TERM
+    [ -z "$reading_pid" ] || kill "$reading_pid" 2>/dev/null || true
+    [ -z "$said" ] || rm -f "$said"
     if [ -n "$cluster_pid" ]; then
         kill -INT "$cluster_pid" 2>/dev/null || true
         while kill -0 "$cluster_pid" 2>/dev/null; do sleep 0.1; done
@@ -64,6 +66,31 @@ need git git
 install_missing
 install requirements-dev.lock tests use
 compile_source
+PATH=$(pwd)/.venv/bin:$PATH # the python3 of tests' commands: a wrapper that picks a version would cost more than they do
+export PATH
+
+# --- the checks that only read: while the other tools are being installed ---
+failed=
+check() {
+    say "$*"
+    "$@" || failed="$failed
+  $*"
+}
+read_only_checks() {
+    # Meanwhile the modules of the tests are compiled: once, not by each worker.
+    PYTHONDONTWRITEBYTECODE='' .venv/bin/python -m pytest -q --collect-only >/dev/null 2>&1 &
+    check .venv/bin/python -m ruff check .
+    check .venv/bin/python -m ruff format --check .
+    check .venv/bin/python -m mypy
+    check .venv/bin/lint-imports
+    wait
+    [ -z "$failed" ] || die "failed:$failed"
+}
+if $whole; then
+    said=$(mktemp)
+    read_only_checks >"$said" 2>&1 &
+    reading_pid=$!
+fi
 
 # Does this selection hold a test with the marker? The whole suite holds all.
 selected() {
@@ -155,18 +182,12 @@ start_cluster() {
 }
 if $postgres; then start_cluster; fi
 
-# --- the checks ---
-failed=
-check() {
-    say "$*"
-    "$@" || failed="$failed
-  $*"
-}
+# --- the verdict ---
 if $whole; then
-    check .venv/bin/python -m ruff check .
-    check .venv/bin/python -m ruff format --check .
-    check .venv/bin/python -m mypy
-    check .venv/bin/lint-imports
+    wait "$reading_pid" || failed="
+  lint, format, types or import layers: said before the tests"
+    reading_pid=
+    cat "$said" >&2
     check .venv/bin/python -m pytest -n 3 # on two cores: many tests wait for a while
 else
     check .venv/bin/python -m pytest "$@"

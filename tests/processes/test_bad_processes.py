@@ -269,9 +269,9 @@ async def test_a_home_that_lies_elsewhere_is_never_swept(bad: BadWorld, tmp_path
 # --- silence --------------------------------------------------------------------------------------------------------
 async def test_a_silent_agent_whose_processes_work_is_not_idle(bad: BadWorld) -> None:
     busy = "touch up; while [ ! -e go ]; do :; done; "
-    session = await bad.begin(STARTED + busy + RESULT, idle=SECOND / 2)
+    session = await bad.begin(STARTED + busy + RESULT, idle=1.5 * SECOND)
     since = time.monotonic()
-    await until(lambda: time.monotonic() > since + 2)
+    await until(lambda: time.monotonic() > since + 3)
     (bad.tree / "go").touch()
     end, _ = await ended(session)
     assert brief(end) == "done"
