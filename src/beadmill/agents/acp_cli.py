@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -67,6 +68,8 @@ def describe(name: str, options: Mapping[str, Json]) -> Cli:
     return Cli(name, **values)
 
 
-def _entry(name: str) -> dict[str, Json]:
+@functools.cache
+def _entry(name: str) -> Mapping[str, Json]:
+    """Ours, as packaged: it does not change while we run."""
     path = TABLE / f"{name}.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if name != GENERIC and path.exists() else {}

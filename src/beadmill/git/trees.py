@@ -13,6 +13,7 @@ from beadmill.git import refs
 from beadmill.git.run import Repo, failed, z
 
 GITLINK = "160000"
+TAKE = ("--add", "--remove", "--replace")  # paths into an index as they are now
 NOBODY = {
     "GIT_AUTHOR_NAME": "Beadmill",
     "GIT_AUTHOR_EMAIL": "beadmill@localhost",
@@ -60,24 +61,30 @@ async def working(repo: Repo, scratch: Path, *, limit: int | None = None) -> Wor
     async with scratch_index(repo, scratch, copy=True) as env:
         index = await repo.git("write-tree", env=env, ok=())  # conflicts in the index have no tree
         flagged = await _hidden(repo, env)
-        if flagged:
-            await repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", input=z(flagged), env=env)
-        await _update(repo, env)
+        await _stage(repo, env, flagged, "--no-assume-unchanged")
+        updated = await _update(repo, env)
         kept, left_out = _by_size(repo, await untracked(repo, env), limit)
-        await repo.git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=z(kept), env=env)
-        tree = (await repo.git("write-tree", env=env)).text
+        await _stage(repo, env, kept, *TAKE)
+        same = index.code == 0 and not (flagged or updated or kept)
+        tree = index.text if same else (await repo.git("write-tree", env=env)).text
     return Working(tree, index.text if index.code == 0 else "", left_out)
 
 
-async def _update(repo: Repo, env: Mapping[str, str]) -> None:
-    """Tracked files as they are. ``git add --update`` would run git, by a configuration that anybody may have written,
-    inside every folder that the index says is a repository."""
+async def _update(repo: Repo, env: Mapping[str, str]) -> bool:
+    """Tracked files as they are; False = the index has them so. ``git add --update`` would run git, by a configuration
+    that anybody may have written, inside every folder that the index says is a repository."""
     done = await repo.git("diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=dirty", env=env)
     paths = tuple(dict.fromkeys(done.fields))
     present = tuple(path for path in paths if _is_file(repo, path))
     absent = tuple(path for path in paths if path not in set(present))
-    await repo.git("update-index", "-z", "--force-remove", "--stdin", input=z(absent), env=env)
-    await repo.git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=z(present), env=env)
+    await _stage(repo, env, absent, "--force-remove")
+    await _stage(repo, env, present, *TAKE)
+    return bool(paths)
+
+
+async def _stage(repo: Repo, env: Mapping[str, str], paths: Sequence[str], *how: str) -> None:
+    if paths:
+        await repo.git("update-index", "-z", *how, "--stdin", input=z(paths), env=env)
 
 
 async def untracked(repo: Repo, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -123,8 +130,8 @@ async def with_paths(repo: Repo, scratch: Path, base: str, paths: Sequence[str])
     absent = tuple(path for path in paths if path not in set(present))
     async with scratch_index(repo, scratch, copy=False) as env:
         await repo.git("read-tree", base, env=env)
-        await repo.git("update-index", "-z", "--force-remove", "--stdin", input=z(absent), env=env)
-        await repo.git("update-index", "-z", "--add", "--replace", "--stdin", input=z(present), env=env)
+        await _stage(repo, env, absent, "--force-remove")
+        await _stage(repo, env, present, "--add", "--replace")
         return (await repo.git("write-tree", env=env)).text
 
 
@@ -181,9 +188,8 @@ async def merge_trees(repo: Repo, base: str, ours: str, theirs: str) -> Merged:
 
 async def bare_commit(repo: Repo, tree: str, *parents: str, message: str = "tree") -> str:
     """A commit object by nobody, at no time. ``tree`` may be a commit: its tree is meant."""
-    named = await refs.tree(repo, tree)
     flags = [part for parent in parents for part in ("-p", parent)]
-    return (await repo.git("commit-tree", named, *flags, input=message.encode(), env=NOBODY)).text
+    return (await repo.git("commit-tree", f"{tree}^{{tree}}", *flags, input=message.encode(), env=NOBODY)).text
 
 
 @dataclass(frozen=True, slots=True)
