@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repositories_for_tests import repository_in
 
 from beadmill.git import trust
 
@@ -67,17 +68,9 @@ def git() -> Git:
 
 
 @pytest.fixture
-def repo(tmp_path: Path, git: Git) -> Path:
+def repo(tmp_path: Path) -> Path:
     """A checkout with one commit on main and a bare ``origin`` beside it."""
-    origin, path = tmp_path / "origin.git", tmp_path / "checkout"
-    subprocess.run(["git", "init", "-q", "--bare", str(origin)], check=True)
-    subprocess.run(["git", "init", "-q", str(path)], check=True)
-    (path / "README.md").write_text("sample\n")
-    git(path, "add", ".")
-    git(path, "commit", "-qm", "first")
-    git(path, "remote", "add", "origin", str(origin))
-    git(path, "push", "-qu", "origin", "main")
-    return path
+    return repository_in(tmp_path)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

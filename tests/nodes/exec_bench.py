@@ -149,8 +149,9 @@ class Bench:
 
     @classmethod
     def make(cls, home: Path, repository: Path) -> Bench:
-        put(repository, {".gitignore": "__pycache__/\n"})
-        publish(repository)
+        if not (repository / ".gitignore").exists():
+            put(repository, {".gitignore": "__pycache__/\n"})
+            publish(repository)
         store = store_at(home / "journal.db")
         host = {"host": "beadmill.workspaces.sandboxes.host:HostSandbox"}
         return cls(store, home, repository, Desk(FolderSessions(home / "sessions", adapters={}, sandboxes=host)))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from repositories_for_tests import repository_in
 
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.delivery import (
@@ -35,6 +38,7 @@ from tests.nodes.exec_bench import (
     SUITE,
     TESTS,
     Bench,
+    Desk,
     Seeder,
     chain,
     planned,
@@ -89,7 +93,11 @@ def audit(**decisions: str) -> str:
 
 @pytest.fixture
 def bench(tmp_path: Path, repo: Path) -> Bench:
-    made = Bench.make(tmp_path, repo)
+    return equipped(tmp_path, repo)
+
+
+def equipped(home: Path, repository: Path) -> Bench:
+    made = Bench.make(home, repository)
     parts = made.parts
     made.nodes |= {
         "seed": Seeder(planned()),
@@ -109,6 +117,39 @@ def bench(tmp_path: Path, repo: Path) -> Bench:
     return made
 
 
+@dataclass(frozen=True)
+class Built:
+    """One run that waits at its merge gate: made once per process of tests, at a place it is put back to."""
+
+    place: Path
+    kept: Path
+    desk: Desk
+
+    def again(self) -> Bench:
+        shutil.rmtree(self.place)
+        shutil.copytree(self.kept, self.place, symlinks=True)
+        made = equipped(self.place, self.place / "checkout")
+        made.desk.told, made.desk.tasks = dict(self.desk.told), list(self.desk.tasks)
+        return made
+
+
+@pytest.fixture
+async def built(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """As ``bench`` after its run with WHOLE reached the merge gate."""
+    global _built  # noqa: PLW0603 - a fixture of the session would need the event loop of its first test
+    if _built is None:
+        folder = tmp_path_factory.mktemp("built")
+        (place := folder / "place").mkdir()
+        first = equipped(place, repository_in(place))
+        await run(first, WHOLE)
+        shutil.copytree(place, folder / "kept", symlinks=True)
+        _built = Built(place, folder / "kept", first.desk)
+    return _built.again()
+
+
+_built: Built | None = None
+
+
 async def run(bench: Bench, sop: str, **settings: object) -> None:
     await bench.start(sop, **settings)
     async with bench.daemon():
@@ -120,29 +161,27 @@ TO_INTEGRATE = chain("build", "verify", "integrate", rework=REWORK[:2])
 
 
 # --- the whole way --------------------------------------------------------------------------------------------------
-async def test_a_built_change_is_verified_squashed_published_merged_and_cleaned_up(bench: Bench, git: Git) -> None:
-    await bench.start(WHOLE)
-    async with bench.daemon():
-        gate = await bench.gate()
+async def test_a_built_change_is_verified_squashed_published_merged_and_cleaned_up(built: Bench, git: Git) -> None:
+    async with built.daemon():
+        gate = await built.gate()
         assert (gate["kind"], gate["choices"]) == ("merge", ["merge", "close", "request_changes"])
         assert [shown[0] for shown in gate["shows"]] == ["pull_request_report", "integration_report"]
-        await bench.answer("merge")
-        await bench.until(lambda: bench.run_state() == "completed")
-    candidate, merge = bench.last(IntegrationReport).candidate_commit, bench.last(MergeReport)
+        await built.answer("merge")
+        await built.until(lambda: built.run_state() == "completed")
+    candidate, merge = built.last(IntegrationReport).candidate_commit, built.last(MergeReport)
     assert (merge.disposition, merge.proof, merge.by) == ("merged", "merge", "user:ada")
-    git(bench.repository, "fetch", "-q", "origin")
-    assert git(bench.repository, "rev-parse", "origin/main") == merge.sha
-    assert git(bench.repository, "log", "-1", "--format=%s", candidate) == f"{KEY}: Add a greeting"
-    files = git(bench.repository, "diff", "--name-only", f"{candidate}~1", candidate).splitlines()
+    git(built.repository, "fetch", "-q", "origin")
+    assert git(built.repository, "rev-parse", "origin/main") == merge.sha
+    assert git(built.repository, "log", "-1", "--format=%s", candidate) == f"{KEY}: Add a greeting"
+    files = git(built.repository, "diff", "--name-only", f"{candidate}~1", candidate).splitlines()
     assert files == ["greet.py", "tests/__init__.py", "tests/test_flow.py", "tests/test_greet.py"]
-    assert not bench.tree.exists()
-    assert git(bench.repository, "branch", "--list", "beadmill/*") == ""
-    assert bench.last(CleanupReport).status == "clean"
+    assert not built.tree.exists()
+    assert git(built.repository, "branch", "--list", "beadmill/*") == ""
+    assert built.last(CleanupReport).status == "clean"
 
 
-async def test_the_pull_request_carries_its_evidence(bench: Bench) -> None:
-    await run(bench, WHOLE)
-    report = bench.last(PullRequestReport)
+async def test_the_pull_request_carries_its_evidence(built: Bench) -> None:
+    report = built.last(PullRequestReport)
     assert (report.title, report.state) == (f"{KEY}: Greet people", "draft")
     assert "| US-1-1 Greet people | Add greet |" in report.body
     assert "1 of 1 passed" in report.body
@@ -152,75 +191,69 @@ async def test_the_pull_request_carries_its_evidence(bench: Bench) -> None:
     assert f"git checkout {report.head_sha}" in report.body
 
 
-async def test_a_change_that_is_closed_keeps_its_branch_and_says_why(bench: Bench, git: Git) -> None:
-    await bench.start(WHOLE)
-    async with bench.daemon():
-        await bench.answer("close", note="Not needed any more.")
-        await bench.until(lambda: bench.run_state() != "active")
-    report = bench.last(MergeReport)
+async def test_a_change_that_is_closed_keeps_its_branch_and_says_why(built: Bench, git: Git) -> None:
+    async with built.daemon():
+        await built.answer("close", note="Not needed any more.")
+        await built.until(lambda: built.run_state() != "active")
+    report = built.last(MergeReport)
     assert (report.disposition, report.reason) == ("closed_unmerged", "Not needed any more.")
-    assert git(bench.repository, "branch", "--list", "--format=%(refname:short)", "beadmill/*") == f"beadmill/{KEY}"
-    assert git(bench.repository, "log", "--format=%s", "main") == "more\nfirst"
+    assert git(built.repository, "branch", "--list", "--format=%(refname:short)", "beadmill/*") == f"beadmill/{KEY}"
+    assert git(built.repository, "log", "--format=%s", "main") == "more\nfirst"
 
 
-async def test_requested_changes_become_a_bead_and_the_same_change_is_updated(bench: Bench) -> None:
-    bench.on("coding", writes(GOOD), writes({"more.py": "x = 1\n"}))
-    await bench.start(WHOLE)
-    async with bench.daemon():
-        await bench.answer("request_changes", note="Add more.py.\nWith an x.")
-        await bench.until(lambda: [g["visit_id"] for g in bench.gates()] == ["r1/pull_request.2"])
-    rework = bench.last(Beads).beads[-1]
+async def test_requested_changes_become_a_bead_and_the_same_change_is_updated(built: Bench) -> None:
+    built.on("coding", writes({"more.py": "x = 1\n"}))
+    async with built.daemon():
+        await built.answer("request_changes", note="Add more.py.\nWith an x.")
+        await built.until(lambda: [g["visit_id"] for g in built.gates()] == ["r1/pull_request.2"])
+    rework = built.last(Beads).beads[-1]
     assert (rework.id, rework.description) == ("rework-pull-request-1", "Add more.py.\nWith an x.")
-    assert bench.last(PullRequestReport).number == 1
-    assert "more.py" in {one.path for one in bench.last(IntegrationReport).files}
+    assert built.last(PullRequestReport).number == 1
+    assert "more.py" in {one.path for one in built.last(IntegrationReport).files}
 
 
-async def test_a_send_back_to_build_makes_a_bead_of_its_comment(bench: Bench) -> None:
-    bench.on("coding", writes(GOOD), writes({"more.py": "x = 1\n"}))
-    await bench.start(WHOLE)
-    async with bench.daemon():
-        await bench.gate()
+async def test_a_send_back_to_build_makes_a_bead_of_its_comment(built: Bench) -> None:
+    built.on("coding", writes({"more.py": "x = 1\n"}))
+    async with built.daemon():
+        await built.gate()
         graph = load(WHOLE, name="t").graph
-        await bench.store.write(lambda tx: tokens.send_back(tx, "r1", graph, "build", comment="Add more.py", actor=ME))
-        await bench.until(lambda: [g["visit_id"] for g in bench.gates()] == ["r1/pull_request.2"])
-    assert [attempt.bead for attempt in bench.attempts()] == ["greet", "rework-build-2"]
-    assert "Add more.py" in bench.desk.briefs("coding")[1]
+        await built.store.write(lambda tx: tokens.send_back(tx, "r1", graph, "build", comment="Add more.py", actor=ME))
+        await built.until(lambda: [g["visit_id"] for g in built.gates()] == ["r1/pull_request.2"])
+    assert [attempt.bead for attempt in built.attempts()] == ["greet", "rework-build-2"]
+    assert "Add more.py" in built.desk.briefs("coding")[1]
 
 
-async def test_what_two_send_backs_asked_for_is_both_in_the_plan(bench: Bench) -> None:
-    bench.on("coding", writes(GOOD), writes({"more.py": "x = 1\n"}), writes({"less.py": "y = 1\n"}))
-    await bench.start(WHOLE)
+async def test_what_two_send_backs_asked_for_is_both_in_the_plan(built: Bench) -> None:
+    built.on("coding", writes({"more.py": "x = 1\n"}), writes({"less.py": "y = 1\n"}))
     graph = load(WHOLE, name="t").graph
-    async with bench.daemon():
-        await bench.gate()
+    async with built.daemon():
+        await built.gate()
         for n, comment in ((2, "Add more.py"), (3, "Add less.py")):
             back = partial(tokens.send_back, run="r1", graph=graph, node="build", comment=comment, actor=ME)
-            await bench.store.write(back)
-            await bench.until(lambda n=n: [g["visit_id"] for g in bench.gates()] == [f"r1/pull_request.{n}"])  # type: ignore[misc]
-    assert [bead.id for bead in bench.last(Beads).beads] == ["greet", "rework-build-2", "rework-build-3"]
-    assert {"more.py", "less.py"} <= {one.path for one in bench.last(IntegrationReport).files}
+            await built.store.write(back)
+            await built.until(lambda n=n: [g["visit_id"] for g in built.gates()] == [f"r1/pull_request.{n}"])  # type: ignore[misc]
+    assert [bead.id for bead in built.last(Beads).beads] == ["greet", "rework-build-2", "rework-build-3"]
+    assert {"more.py", "less.py"} <= {one.path for one in built.last(IntegrationReport).files}
 
 
-async def test_a_moved_head_is_not_merged_and_the_person_is_asked_again(bench: Bench, git: Git) -> None:
-    await bench.start(WHOLE)
-    async with bench.daemon():
-        await bench.gate()
-        git(bench.repository, "push", "-q", "-f", "origin", f"main:refs/heads/beadmill/{KEY}")
-        await bench.answer("merge")
-        await bench.until(lambda: any("merge-2" in gate["id"] for gate in bench.gates()))
-    (gate,) = bench.gates()
+async def test_a_moved_head_is_not_merged_and_the_person_is_asked_again(built: Bench, git: Git) -> None:
+    async with built.daemon():
+        await built.gate()
+        git(built.repository, "push", "-q", "-f", "origin", f"main:refs/heads/beadmill/{KEY}")
+        await built.answer("merge")
+        await built.until(lambda: any("merge-2" in gate["id"] for gate in built.gates()))
+    (gate,) = built.gates()
     assert "not at the approved" in gate["detail"]["problem"]
 
 
-async def test_a_change_merged_by_other_hands_counts_as_merged(bench: Bench, git: Git) -> None:
-    await bench.start(WHOLE)
-    async with bench.daemon():
-        await bench.gate()
-        candidate = bench.last(IntegrationReport).candidate_commit
-        git(bench.repository, "push", "-q", "origin", f"{candidate}:refs/heads/main")
-        await bench.answer("close", note="never mind")
-        await bench.until(lambda: bench.run_state() == "completed")
-    assert (bench.last(MergeReport).disposition, bench.last(MergeReport).proof) == ("merged", "merge")
+async def test_a_change_merged_by_other_hands_counts_as_merged(built: Bench, git: Git) -> None:
+    async with built.daemon():
+        await built.gate()
+        candidate = built.last(IntegrationReport).candidate_commit
+        git(built.repository, "push", "-q", "origin", f"{candidate}:refs/heads/main")
+        await built.answer("close", note="never mind")
+        await built.until(lambda: built.run_state() == "completed")
+    assert (built.last(MergeReport).disposition, built.last(MergeReport).proof) == ("merged", "merge")
 
 
 async def test_without_a_model_the_text_is_made_of_facts(bench: Bench) -> None:

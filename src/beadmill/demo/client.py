@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,7 +51,11 @@ class RestApi:
         """``url`` without a path; ``token`` is the bearer token of the daemon's own CLI."""
         return cls(
             httpx2.AsyncClient(
-                base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=SLOW, trust_env=False
+                base_url=url,
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=SLOW,
+                trust_env=False,
+                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),  # plain HTTP: no certificates are read for it
             )
         )
 

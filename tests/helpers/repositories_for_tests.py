@@ -1,0 +1,22 @@
+"""Git repositories as tests begin with them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+def repository_in(folder: Path) -> Path:
+    """A checkout with one commit on main and a bare ``origin`` beside it."""
+    origin, path = folder / "origin.git", folder / "checkout"
+    subprocess.run(["git", "init", "-q", "--bare", str(origin)], check=True)
+    subprocess.run(["git", "init", "-q", str(path)], check=True)
+    (path / "README.md").write_text("sample\n")
+    for step in (
+        ("add", "."),
+        ("commit", "-qm", "first"),
+        ("remote", "add", "origin", str(origin)),
+        ("push", "-qu", "origin", "main"),
+    ):
+        subprocess.run(["git", "-C", str(path), *step], check=True)
+    return path
