@@ -12,6 +12,7 @@ import pytest
 from beadmill.agents import registry
 from beadmill.demo.model.server import ModelServer
 from beadmill.domain.values import Json
+from tests.agents.bench_opencode import without_its_plugins
 from tests.processes.session_world import World
 
 TOOLS = Path(__file__).parents[2] / ".test-tools" / "node_modules" / ".bin"
@@ -86,6 +87,7 @@ def _seated(world: World, name: str, options: Mapping[str, Json]) -> World:
 @pytest.fixture
 def opencode_acp(world: World, model: ModelServer, tmp_path: Path) -> World:
     """The world, with seats on OpenCode's ACP mode."""
+    without_its_plugins(world.workspace / "home")
     return _seated(world, "opencode_acp", opencode_options(model.url, tmp_path))
 
 

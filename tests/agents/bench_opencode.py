@@ -41,12 +41,21 @@ def configuration(url: str) -> Json:
     return {"model": MODEL, "small_model": MODEL, "enabled_providers": ["scripted"], "provider": {"scripted": provider}}
 
 
+def without_its_plugins(home: Path) -> None:
+    """OpenCode fetches packages for plugins at each start unless its lock has them: seconds, for nothing here."""
+    place = home / ".config" / "opencode"
+    (place / "node_modules").mkdir(parents=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (place / "package-lock.json").write_text(json.dumps(lock))
+
+
 class Shared:
     """What lives as long as the test session: the workspace, the script's place, the model, the servers' folder."""
 
     def __init__(self, root: Path) -> None:
         self.workspace = root / "workspace"
         (self.workspace / "tree").mkdir(parents=True)
+        without_its_plugins(self.workspace / "home" / "opencode")
         self.servers = root / "servers"
         self.config = root / "config"
         self.config.mkdir()

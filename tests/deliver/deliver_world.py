@@ -78,7 +78,7 @@ def run_state(house: House) -> str:
 async def through(house: House, *, seconds: float = 300) -> None:
     """Answers everything until the run has ended."""
     async with asyncio.timeout(seconds):
-        async for _ in house.store.events.subscribe(every=lambda: 0.1):
+        async for _ in house.store.events.subscribe(every=lambda: 0.1, rest=0.2):
             if run_state(house) != "active":
                 return
             for gate in open_gates(house):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,15 +22,16 @@ from tests.deliver.deliver_world import World, run_state, through
 
 
 class EachNameOnce:
-    """Crashes the process at the first pass of every name that lies behind an act."""
+    """Crashes the process at the first pass of every name that lies behind an act; of seats that do the same, at one."""
 
     def __init__(self) -> None:
         self.reached: list[str] = []
 
     def __call__(self, name: str) -> None:
-        if name.startswith(("before ", "runner.")) or name in self.reached:
+        call = re.sub(r"seat-\d+", "seat-#", name)
+        if name.startswith(("before ", "runner.")) or call in self.reached:
             return
-        self.reached.append(name)
+        self.reached.append(call)
         raise Crashed(name)
 
 

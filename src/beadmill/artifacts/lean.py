@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
@@ -17,7 +19,13 @@ _USUAL: Mapping[str, Any] = {"mode": "process", "shell": "posix", "cwd": ".", "e
 
 
 def lean_yaml(record: BaseModel) -> str:
-    return dump(lean(record))
+    """A node that goes on begins again and writes its briefs again, of the same documents: their texts are remembered."""
+    return _text(json.dumps(lean(record)))
+
+
+@functools.lru_cache(maxsize=64)
+def _text(plain: str) -> str:
+    return dump(json.loads(plain))
 
 
 def lean(record: BaseModel, *, exclude: frozenset[str] = frozenset()) -> dict[str, Any]:
