@@ -7,9 +7,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from beadmill.operations import logins
-from beadmill.operations.ports import Ports
 from beadmill.web.plain import STYLE, digest, plain
-from beadmill.web.security import Door
 
 SCRIPT = """
 const token = location.hash.slice(1), say = document.querySelector("p");
@@ -31,31 +29,33 @@ class Token(BaseModel):
     token: str = Field(min_length=16, max_length=200)
 
 
-def router(ports: Ports, door: Door) -> APIRouter:
-    pages = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
-    @pages.get("/sign-in")
-    async def page() -> HTMLResponse:
-        return HTMLResponse(PAGE, headers={"Content-Security-Policy": _policy()})
 
-    @pages.post("/sign-in")
-    async def enter(body: Token) -> Response:
-        session = await logins.enter(ports, body.token)
-        done = JSONResponse({"message": "signed in"})
-        most = int(logins.SESSION.total_seconds())
-        done.set_cookie(door.cookie, session, max_age=most, httponly=True, samesite="strict", path="/")
-        return done
+@router.get("/sign-in")
+async def page() -> HTMLResponse:
+    return HTMLResponse(PAGE, headers={"Content-Security-Policy": _policy()})
 
-    @pages.post("/sign-out")
-    async def leave(request: Request) -> Response:
-        session = request.cookies.get(door.cookie)
-        if session:
-            await logins.leave(ports, session)
-        done = JSONResponse({"message": "signed out"})
-        done.delete_cookie(door.cookie, path="/", httponly=True, samesite="strict")
-        return done
 
-    return pages
+@router.post("/sign-in")
+async def enter(request: Request, body: Token) -> Response:
+    web = request.app.state.web
+    session = await logins.enter(web.ports, body.token)
+    done = JSONResponse({"message": "signed in"})
+    most = int(logins.SESSION.total_seconds())
+    done.set_cookie(web.door.cookie, session, max_age=most, httponly=True, samesite="strict", path="/")
+    return done
+
+
+@router.post("/sign-out")
+async def leave(request: Request) -> Response:
+    web = request.app.state.web
+    session = request.cookies.get(web.door.cookie)
+    if session:
+        await logins.leave(web.ports, session)
+    done = JSONResponse({"message": "signed out"})
+    done.delete_cookie(web.door.cookie, path="/", httponly=True, samesite="strict")
+    return done
 
 
 def _policy() -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from beadmill.domain.values import Actor, Json
 from beadmill.operations.ports import Ports
-from beadmill.operations.routes import ROUTES
+from beadmill.operations.routes import PREFIX, ROUTES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ def route(router: APIRouter, operation: str, **options: Any) -> Callable[[F], F]
     line = ROUTES[operation]
     area = operation.partition(".")[0]
     return router.api_route(
-        line.path, methods=[line.method], operation_id=operation, tags=[area], responses=ERRORS, **options
+        PREFIX + line.path, methods=[line.method], operation_id=operation, tags=[area], responses=ERRORS, **options
     )
 
 

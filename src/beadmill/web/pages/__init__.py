@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 
 from beadmill.web.pages import agents, artifacts, beads, board, gates, projects, prompts, runs, sessions, tickets
 from beadmill.web.pages.assets import Assets
 
-if TYPE_CHECKING:
-    from beadmill.web.app import Web
 
-
-def routers(_web: Web) -> Sequence[APIRouter]:
+def routers() -> Sequence[APIRouter]:
     return [
         module.router for module in (board, tickets, gates, artifacts, beads, sessions, runs, agents, prompts, projects)
     ]

@@ -9,7 +9,7 @@ from beadmill.operations import agents
 from beadmill.web.pages.forms import posted
 from beadmill.web.pages.screen import On, PageRoute, back
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 FRESH = 60  # seconds: while an install is told, the other agents are not asked again and again
 
 

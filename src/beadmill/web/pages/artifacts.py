@@ -18,7 +18,7 @@ from beadmill.web.pages.editing.form import Read, act, bare
 from beadmill.web.pages.forms import Posted, posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 APPROVE = "approve"  # save and approve in one action, for what was approved before
 
 

@@ -9,7 +9,7 @@ from beadmill.operations import artifacts, beads, changes, sessions, tickets, vi
 from beadmill.web.pages.screen import On, PageRoute
 from beadmill.web.pages.tickets import frame
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/tickets/{key}/beads")

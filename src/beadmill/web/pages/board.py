@@ -12,7 +12,7 @@ from beadmill.operations import agents, gates, projects, tickets, views
 from beadmill.operations.paging import Page
 from beadmill.web.pages.screen import On, PageRoute, Screen
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ORDER: tuple[views.Column, ...] = ("needs_input", "todo", "in_progress", "done")
 MOST = 50  # cards in a column
 assert set(ORDER) == set(get_args(views.Column))

@@ -16,7 +16,7 @@ from beadmill.operations.ports import Ports
 from beadmill.web.pages.forms import Posted, posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 BARE = ("etag", "key", "back", "choice", "target", "revision")  # fields of a gate's form that nobody typed
 
 

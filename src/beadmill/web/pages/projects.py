@@ -17,7 +17,7 @@ from beadmill.web.pages.setting_fields import changes, groups
 from beadmill.web.pages.words import _
 from beadmill.web.plain import plain
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 FIELDS = ("path", "name", "short", "base")
 
 

@@ -13,7 +13,7 @@ from beadmill.operations import prompts, runs
 from beadmill.web.pages.forms import posted
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ALL = "/settings/prompts"
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from beadmill.operations import runs, sops
 from beadmill.web.pages.screen import On, PageRoute
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/runs")

@@ -13,7 +13,7 @@ from beadmill.operations.ports import Ports
 from beadmill.web.pages.screen import On, PageRoute, Screen
 from beadmill.web.pages.tickets import frame
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 COUNCIL = ("interview", "prd", "beads")  # kinds of nodes
 
 

@@ -31,7 +31,7 @@ from beadmill.web.pages.gates import shown
 from beadmill.web.pages.screen import On, PageRoute, Screen, back
 from beadmill.web.pages.setting_fields import changes, groups, text
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LOOK_BACK = 400  # sequence numbers in which the last events of a ticket are looked for
 SILENT = frozenset({"visit.phase"})  # the ticket's status says the same a moment later
 
