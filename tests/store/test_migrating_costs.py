@@ -13,7 +13,7 @@ from alembic.config import Config
 
 from beadmill.store import migrate
 from beadmill.store.db import Store
-from tests.engine.conftest import _schema_url
+from tests.engine.conftest import schema_url
 
 OLD = {
     "reported": ("agent", "codex/gpt-5/high", "2026-01-02", 10, 0.25),
@@ -27,7 +27,7 @@ OLD = {
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A store at the first schema, with one session of every sort."""
-    made = Store(f"sqlite:///{tmp_path / 'old.db'}" if request.param == "sqlite" else _schema_url())
+    made = Store(f"sqlite:///{tmp_path / 'old.db'}" if request.param == "sqlite" else schema_url())
     with made.engine.connect() as conn:
         _to(conn, "0001")
         conn.exec_driver_sql("BEGIN" if not made.postgres else "SELECT 1")
