@@ -17,6 +17,8 @@ from beadmill.store import tables
 from beadmill.store.journal import visits
 from tests.engine.bench import ME, Bench, ManualSession, agent_task, one
 
+FEW = 4  # instead of up to fifty
+
 
 async def looks(v: Visit, _: Any) -> Outcome:
     await v.agent("look", lambda: agent_task(Access.READ))
@@ -56,15 +58,17 @@ async def answers(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("kind", "sessions", "code"),
     [
-        ("asked", turns.MOST_ASKED + 1, "AGENT_FAILED"),
-        ("limited", turns.MOST_LIMITS + 1, "AGENT_QUOTA"),
-        ("stopped", turns.MOST_STOPS + 1, "AGENT_STOPPED"),
+        ("asked", FEW + 1, "AGENT_FAILED"),
+        ("limited", FEW + 1, "AGENT_QUOTA"),
+        ("stopped", FEW + 1, "AGENT_STOPPED"),
         ("lost", turns.LOST_RETRIES + 1, "AGENT_LOST"),
     ],
 )
 async def test_an_agent_that_always_ends_the_same_way_is_a_persons_in_the_end(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, *, kind: str, sessions: int, code: str
 ) -> None:
+    for bound in ("MOST_ASKED", "MOST_LIMITS", "MOST_STOPS"):
+        monkeypatch.setattr(turns, bound, FEW)
     bench.node("n", looks)
     always(bench, monkeypatch, kind)
     blocked = sa.select(tables.gates.c.detail).where(tables.gates.c.kind == "blocked")
