@@ -12,12 +12,14 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # A folder = each of its modules is a group; anything else = all tests whose id starts so.
 TOGETHER: Final = (
+    "tests/browser/",
     "tests/cli/",
     "tests/deliver/test_killed_daemon.py::test_a_short_sop",
     "tests/deliver/test_mixed_council.py",
     "tests/demo/test_demo_run.py::TestScripted",
     "tests/demo/test_scenario.py",
     "tests/journeys/",
+    "tests/nodes/test_exec_delivery.py",
     "tests/operations/test_councils.py",
     # Two homes unpacked from one archive have the same marks of processes: a daemon that sweeps one sweeps the other.
     "tests/survival/test_upgrade.py",

@@ -7,7 +7,7 @@ import os
 import shutil
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,12 +83,19 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         await asyncio.to_thread(daemon.stop, place.home, say=lambda _text: None)
 
 
-@asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One loop for the tests of a module, since they share a browser."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def chromium(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
     path = os.environ.get("BEADMILL_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     assert path, "Chromium was not found: test.sh installs it"
+    own: dict[str, str | float | bool] = {**os.environ, "HOME": str(tmp_path_factory.mktemp("chromium"))}
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = await driver.chromium.launch(executable_path=path, args=ARGUMENTS, env=own)
         try:
             yield browser
         finally:
@@ -99,15 +106,15 @@ Visitor = Callable[..., Awaitable[Page]]
 
 
 @pytest.fixture
-async def visitor(site: Site) -> AsyncIterator[Visitor]:
-    """``await visitor()`` is a page of a browser of its own, signed in; it fails the test for an error on a page."""
+async def visitor(site: Site, chromium: Browser) -> AsyncIterator[Visitor]:
+    """``await visitor()`` is a page of a browser profile of its own, signed in; it fails the test for an error on a page."""
     wrong: list[str] = []
     async with AsyncExitStack() as stack:
-        browser = await stack.enter_async_context(chromium())
 
         async def enter(*, width: int = 1280, dark: bool = False) -> Page:
             scheme: Any = "dark" if dark else "light"
-            context = await browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+            context = await chromium.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+            stack.push_async_callback(context.close)
             page = await context.new_page()
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
