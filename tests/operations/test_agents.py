@@ -18,6 +18,7 @@ from beadmill.errors import NotFound, Refused
 from beadmill.operations import agents, events, views
 from beadmill.operations.ports import Ports
 from beadmill.settings import Settings
+from beadmill.store.db import Store
 
 PROGRAM = "#!/bin/sh\necho codex-cli 9.9.9\n"
 READER = Actor("user", "reader", "api", scopes=("read",))
@@ -70,6 +71,23 @@ async def test_what_npm_says_is_told_as_events_each_line_once(ports: Ports) -> N
     assert tuple(lines) == over.lines
     assert [event.data["first"] for event in told] == sorted({event.data["first"] for event in told})
     assert (told[-1].kind, told[-1].data["state"], told[-1].actor) == ("agent.install", "done", str(OWNER))
+
+
+@pytest.mark.usefixtures("shop")
+async def test_an_install_that_ends_while_its_lines_are_written_tells_its_end(
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Store.write
+
+    async def late(self: Store, work: Any) -> Any:
+        await ports.desk.installs["codex"].over.wait()
+        return await real(self, work)
+
+    monkeypatch.setattr(Store, "write", late)
+    await agents.install(ports, "codex", actor=OWNER)
+    await ended(ports)
+    told = (await events.since(ports, topics=["agents"], actor=OWNER)).events
+    assert [event.data["state"] for event in told] == ["running", "done"]
 
 
 async def test_a_second_request_joins_the_install_that_runs(ports: Ports, shop: Registry) -> None:

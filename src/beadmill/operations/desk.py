@@ -107,12 +107,13 @@ class Desk:
 
 async def _tell(job: Install, store: Store) -> None:
     """Lines as they come, several at a time; the last event says how it ended."""
-    told = 0
-    while not job.over.is_set():
+    told, over = 0, False
+    while not over:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(BEAT):
                 await job.over.wait()
-        if job.said > told or job.over.is_set() or not told:
+        over = job.over.is_set()  # as this event tells it: the install may end while it is being written
+        if job.said > told or over or not told:
             view = job.view(told)
             told = job.said
             data = view.model_dump(mode="json", exclude={"ended", "seq"})
