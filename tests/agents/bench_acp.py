@@ -43,12 +43,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     },
 }
 # OpenCode boots for seconds in each case, and Copilot shows the same adapter: the others wait for --long.
-SHORT = frozenset(
-    {
-        "test_an_agent_that_may_write_edits_files",
-        "test_a_resumed_conversation_remembers",
-    }
-)
+SHORT = frozenset({"test_an_agent_that_may_write_edits_files"})
 
 
 def opencode_options(url: str, home: Path) -> Mapping[str, Json]:

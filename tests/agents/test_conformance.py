@@ -25,34 +25,21 @@ async def turn(bench: World, token: str = "t", **more: Any) -> tuple[Ended, list
     return end, events
 
 
-async def test_a_reply_is_the_last_thing_said(bench: World) -> None:
-    bench.play({"say": "I look first"}, {"shell": "true"}, {"reply": "all done"})
-    end, _ = await turn(bench)
+async def test_a_turn_tells_its_events_in_order_and_ends_with_its_last_words_and_its_usage(bench: World) -> None:
+    bench.play({"say": "I look first"}, {"shell": "echo hi"}, {"reply": "all done"})
+    end, events = await turn(bench)
     assert isinstance(end, Replied)
     assert (end.text, end.session.token, end.session.conversation != "") == ("all done", "t", True)
-
-
-async def test_events_tell_the_turn_in_order(bench: World) -> None:
-    bench.play({"say": "I look first"}, {"shell": "echo hi"}, {"reply": "all done"})
-    _, events = await turn(bench)
-    shown = [e.kind for e in events if e.kind is not EventKind.WARNING]
-    assert shown == [
+    shown = [e for e in events if e.kind is not EventKind.WARNING]
+    assert [e.kind for e in shown] == [
         EventKind.STARTED, EventKind.TEXT, EventKind.TOOL, EventKind.TOOL_DONE, EventKind.TEXT, EventKind.USAGE,
         EventKind.ENDED,
     ]  # fmt: skip
-    (done,) = [e.data for e in events if e.kind is EventKind.TOOL_DONE]
+    done, usage, last = (shown[n].data for n in (3, 5, 6))
     assert (done["name"], done["ok"], done["output"], done["exit"]) == ("shell", True, "hi\n", 0)
-    assert events[-1].data == {"type": "Replied"}
-
-
-async def test_usage_is_booked_as_it_was_shown(bench: World) -> None:
-    bench.play({"shell": "true"}, {"reply": "done"})
-    end, events = await turn(bench)
-    (shown,) = [e.data for e in events if e.kind is EventKind.USAGE]
-    assert end.usage == Usage(**shown)
-    assert end.usage.input > 0
-    assert end.usage.output > 0
-    assert end.worked > timedelta()
+    assert end.usage == Usage(**usage)
+    assert (end.usage.input > 0, end.usage.output > 0, end.worked > timedelta()) == (True, True, True)
+    assert last == {"type": "Replied"}
 
 
 async def test_an_agent_that_may_write_edits_files(bench: World) -> None:
