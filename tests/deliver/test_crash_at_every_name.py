@@ -20,15 +20,21 @@ from beadmill.store import tables
 from tests.conftest import Git
 from tests.deliver.deliver_world import World, run_state, through
 
+SAME = re.compile(
+    r"(?<=seat-)\d+|(?<=try-)\d+|(?<=pass-)\d+|(?<=build/)[\w-]+@[0-9a-f]+"
+    r"|(interview|prd|beads)(?=/(draft|vote|refine|cover|quorum|put council))"
+)
+
 
 class EachNameOnce:
-    """Crashes the process at the first pass of every name that lies behind an act; of seats that do the same, at one."""
+    """Crashes the process at the first pass of every name that lies behind an act; of seats, beads, tries and councils that
+    do the same, at one: ``benchmarks/chaos.py --instances`` aims at each."""
 
     def __init__(self) -> None:
         self.reached: list[str] = []
 
     def __call__(self, name: str) -> None:
-        call = re.sub(r"seat-\d+", "seat-#", name)
+        call = SAME.sub("#", name)
         if name.startswith(("before ", "runner.")) or call in self.reached:
             return
         self.reached.append(call)
