@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every check of Beadmill: lint, format, types, import layers, tests. Continuous integration runs exactly this.
 #   ./test.sh                      everything
+#   ./test.sh --long               also the tests that show with more cases what others show
 #   ./test.sh tests/domain -k x    only these tests (any arguments of pytest); tools that they do not need are not installed
 # As root it installs what is missing with apt-get; otherwise it says what to install. All other tools go into .venv and .test-tools.
 set -eu
@@ -13,7 +14,7 @@ COPILOT=1.0.102
 AXE=4.14.1
 tools=$(pwd)/.test-tools
 whole=false
-[ $# -gt 0 ] || whole=true
+case $* in '' | --long) whole=true ;; esac
 
 # --- what is started here is stopped here, by its pid ---
 cluster= cluster_pid= said= reading_pid=
@@ -188,7 +189,7 @@ if $whole; then
   lint, format, types or import layers: said before the tests"
     reading_pid=
     cat "$said" >&2
-    check .venv/bin/python -m pytest -n 3 # on two cores: many tests wait for a while
+    check .venv/bin/python -m pytest -n 3 "$@" # on two cores: many tests wait for a while
 else
     check .venv/bin/python -m pytest "$@"
 fi

@@ -39,7 +39,7 @@ def paths() -> Mapping[str, str]:
 
 @functools.cache
 def _plugins() -> Mapping[str, str]:
-    """Of the packages that were installed when a process asked first; looking through all of them costs 20 ms."""
+    """Of the packages that were installed when the process asked first: all of them are looked through."""
     from importlib.metadata import entry_points
 
     return {e.name: e.value for e in entry_points(group=GROUP)}
