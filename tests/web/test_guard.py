@@ -142,12 +142,12 @@ async def test_a_body_over_two_mebibytes_is_refused_announced_or_not(cli: httpx2
 
 
 async def test_too_many_reads_in_a_minute_are_refused_per_client_and_kind(web: Web, ports: Ports) -> None:
-    small = Web(ports, web.door, meter=Meter(Rates(reads=2)))
+    small = Web(ports, web.door, meter=Meter(Rates(reads=2), now=lambda: 87.5))
     async with client_of(small, BEARER) as cli:
         reads = [await cli.get("/api/v1/sops/hello") for _ in range(3)]
         write = await cli.post("/api/v1/sops/lint", json={"name": "hello"})
     assert [a.status_code for a in reads] == [200, 200, 429]
-    assert (int(reads[2].headers["retry-after"]) <= 60, write.status_code) == (True, 200)
+    assert (reads[2].headers["retry-after"], write.status_code) == ("33", 200)
 
 
 async def test_no_policy_of_any_answer_lets_unknown_inline_code_or_style_run(cli: httpx2.AsyncClient) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from time import monotonic
@@ -89,12 +89,13 @@ class Meter:
     """Fixed windows of a minute per client and kind; old windows are dropped as time goes on."""
 
     rates: Rates = field(default_factory=Rates)
+    now: Callable[[], float] = monotonic
     _window: int = 0
     _counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def count(self, client: str, method: str, path: str) -> None:
         """Raises TooMany."""
-        now = monotonic()
+        now = self.now()
         if int(now // 60) != self._window:
             self._window, self._counts = int(now // 60), {}
         kind = _kind(method, path)
