@@ -7,7 +7,9 @@ from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from beadmill.operations import logins
+from beadmill.operations.ports import Ports
 from beadmill.web.plain import STYLE, digest, plain
+from beadmill.web.security import Door
 
 SCRIPT = """
 const token = location.hash.slice(1), say = document.querySelector("p");
@@ -39,23 +41,28 @@ async def page() -> HTMLResponse:
 
 @router.post("/sign-in")
 async def enter(request: Request, body: Token) -> Response:
-    web = request.app.state.web
-    session = await logins.enter(web.ports, body.token)
+    ports, door = _house(request)
+    session = await logins.enter(ports, body.token)
     done = JSONResponse({"message": "signed in"})
     most = int(logins.SESSION.total_seconds())
-    done.set_cookie(web.door.cookie, session, max_age=most, httponly=True, samesite="strict", path="/")
+    done.set_cookie(door.cookie, session, max_age=most, httponly=True, samesite="strict", path="/")
     return done
 
 
 @router.post("/sign-out")
 async def leave(request: Request) -> Response:
-    web = request.app.state.web
-    session = request.cookies.get(web.door.cookie)
+    ports, door = _house(request)
+    session = request.cookies.get(door.cookie)
     if session:
-        await logins.leave(web.ports, session)
+        await logins.leave(ports, session)
     done = JSONResponse({"message": "signed out"})
-    done.delete_cookie(web.door.cookie, path="/", httponly=True, samesite="strict")
+    done.delete_cookie(door.cookie, path="/", httponly=True, samesite="strict")
     return done
+
+
+def _house(request: Request) -> tuple[Ports, Door]:
+    web = request.app.state.web
+    return web.ports, web.door
 
 
 def _policy() -> str:
