@@ -14,6 +14,7 @@ from beadmill.web.security import Door
 SCRIPT = """
 const token = location.hash.slice(1), say = document.querySelector("p");
 history.replaceState(null, "", "/sign-in");
+addEventListener("hashchange", () => location.reload());  // a link that is opened where this page lies already
 if (!token) say.textContent = "Run: beadmill open";
 else fetch("/sign-in", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({token})})
   .then(async (r) => { if (r.ok) location.replace("/"); else {
