@@ -22,7 +22,7 @@ def test_an_unknown_setting_of_a_person_is_refused() -> None:
 
 def test_a_setting_that_is_gone_since_a_run_froze_it_does_not_stop_the_run() -> None:
     frozen = RunSettings().overlaid({"build": {"attempts": 2}}).model_dump(mode="json")
-    frozen["build"]["parallel"] = 4
+    frozen["build"]["workers"] = 4
     frozen["hooks"] = "observe_only"
 
     thawed = RunSettings.thawed(frozen)

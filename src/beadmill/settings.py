@@ -72,12 +72,14 @@ class GateSettings(_Group):
 
 class BuildSettings(_Group):
     attempts: int = Field(default=5, ge=1, le=20)
+    parallel: int = Field(default=1, ge=1, le=8)  # beads at the same time
     iteration_s: int = Field(default=1200, ge=10, le=3600)
     idle_s: int = Field(default=600, ge=10, le=3600)
     command_s: int = Field(default=1200, ge=1, le=3600)
     setup_s: int = Field(default=1200, ge=10, le=3600)
     continuations: int = Field(default=5, ge=0, le=20)
     max_steps: int = Field(default=0, ge=0, le=500)  # calls of tools per turn of coding; 0 = no cap
+    earlier: bool = True  # a bead is also proved by the commands of earlier beads
     red_on_base: Literal["flag", "fail", "off"] = "flag"
     tamper: Literal["flag", "fail", "off"] = "flag"
     review: Literal["flag", "fail", "off"] = "flag"

@@ -263,6 +263,11 @@ class Bench:
     def attempts(self) -> tuple[Attempt, ...]:
         return self.store.read_now(lambda conn: attempts.listed(conn, "r1"))
 
+    def steps(self) -> list[str]:
+        """Names of everything recorded, without the visit, in order."""
+        query = sa.select(tables.steps.c.name).order_by(tables.steps.c.seq)
+        return [str(row.name) for row in self.rows(query)]
+
     def rows(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
         return self.store.read_now(lambda conn: list(conn.execute(query)))
 

@@ -16,6 +16,7 @@ from beadmill.store import tables
 from tests.conftest import Git
 from tests.nodes.exec_bench import Bench, Seeder, chain, planned
 from tests.nodes.test_exec_delivery import bench as bench  # noqa: PLC0414 - the fixture of the whole chain
+from tests.nodes.test_exec_lanes import coder, makes
 from tests.nodes.test_exec_setup import NEEDED, reply, step
 
 WHOLE = chain("setup", "build", "verify", "integrate", "pull_request", "cleanup")
@@ -79,3 +80,19 @@ async def test_a_delivery_that_dies_at_every_name_ends_as_if_it_had_not(
     assert len(log) == 4
     assert bench.last(CleanupReport).status == "clean"
     assert not bench.tree.exists()
+
+
+async def test_beads_beside_each_other_that_die_at_every_name_land_once_each(
+    bench: Bench, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.nodes["seed"] = Seeder(planned(makes("a"), makes("b", priority=2)))
+    bench.on("coding", coder)
+    await bench.start(chain("build"), build={"parallel": 2})
+    names = once_each(monkeypatch)
+    await lives(bench)  # two at once may die in one life: each name counts once all the same
+    assert len(names) > 100
+    assert (bench.run_state(), bench.visits()["build.1"]) == ("completed", "ok")
+    assert sorted((a.bead, a.n, a.state) for a in bench.attempts()) == [("a", 1, "done"), ("b", 1, "done")]
+    landed = git(bench.repository, "log", "--format=%s", "main..beadmill/APP-1").splitlines()
+    assert sorted(landed) == ["bead(a): Add a", "bead(b): Add b"]
+    assert git(bench.tree, "status", "--porcelain") == ""

@@ -13,6 +13,7 @@ from beadmill.domain.ended import Ended, Lost, Ran
 from beadmill.domain.values import GateKind, GateRequest
 from beadmill.engine.activation import Activation
 from beadmill.engine.asking import ask, parked
+from beadmill.processes.places import workspace_of
 from beadmill.processes.spec import AgentTask, Batch, BoxSpec, EventKind, Policy
 from beadmill.processes.wire import decode_end, encode
 from beadmill.store.journal import budgets, sessions
@@ -58,7 +59,7 @@ def _box(act: Activation, work: AgentTask | Batch) -> BoxSpec:
     network = "on" if isinstance(work, AgentTask) and settings.network == "off" else settings.network
     hosts = settings.allow_hosts if network == "allow-list" else ()
     policy = Policy(network=network, hosts=hosts, readable=tuple(Path(p) for p in settings.readable))
-    return BoxSpec(settings.sandbox, Path(act.work.workspace), policy)
+    return BoxSpec(settings.sandbox, workspace_of(Path(act.work.workspace), work.cwd), policy)
 
 
 async def tools(act: Activation, scope: str) -> list[str]:

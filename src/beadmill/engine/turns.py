@@ -15,6 +15,7 @@ from beadmill.engine.activation import Activation, prefixes
 from beadmill.engine.asking import ask, sleep
 from beadmill.engine.attending import attend
 from beadmill.errors import TurnFailed
+from beadmill.processes.places import workspace_of
 from beadmill.processes.spec import AgentTask, Batch
 from beadmill.processes.wire import decode_end, encode_end
 
@@ -112,7 +113,8 @@ def _task(
     def make() -> AgentTask:
         task = factory()
         if task.access is Access.NONE:
-            task = replace(task, cwd=Path(act.work.workspace) / "empty", questions=False)
+            workspace = workspace_of(Path(act.work.workspace), task.cwd)
+            task = replace(task, cwd=workspace / "empty", questions=False)
         if worked:
             task = replace(task, budget=max(task.budget - worked, LEAST))
         if resume is not None:

@@ -20,6 +20,7 @@ from beadmill.engine.port import Visit
 from beadmill.errors import BeadmillError, Blocked, Refused
 from beadmill.workspaces import guard
 from beadmill.workspaces.guard import Change, CheckoutState
+from beadmill.workspaces.lanes import branches
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 T = TypeVar("T")
@@ -56,8 +57,9 @@ async def before(v: Visit, tree: Tree) -> Before:
     at = time.time()
     if v.settings.sandbox in _BOXED:
         return Before(CheckoutState("", ""), at)
-    kept = await guard.keep(tree.repository, f"refs/beadmill/checkout/{tree.key}", tree.scratch)
-    state = await guard.snapshot(tree.repository, ours=(tree.branch,), kept=kept)
+    name = tree.key if not tree.owner else f"{tree.key}-{Path(tree.workspace).name}"
+    kept = await guard.keep(tree.repository, f"refs/beadmill/checkout/{name}", tree.scratch)
+    state = await guard.snapshot(tree.repository, ours=branches(tree), kept=kept)
     return Before(state, at)
 
 
@@ -67,7 +69,7 @@ async def after(v: Visit, tree: Tree, then: Before) -> Escape:
         return Escape()
     calls = await v.tools()
     try:
-        now = await guard.snapshot(tree.repository, ours=(tree.branch,))
+        now = await guard.snapshot(tree.repository, ours=branches(tree))
         found = guard.changes(then.checkout, now, at=tree.repository)
         others = await _others(tree, calls, then.at)
     except Refused:
@@ -100,7 +102,7 @@ def _named(calls: Sequence[str], place: str) -> bool:
 
 async def _others(tree: Tree, calls: Sequence[str], since: float) -> tuple[str, ...]:
     """Files of other worktrees that were written meanwhile, where the agent's calls name that worktree."""
-    home = str(Path(tree.workspace).parent)
+    home = str(tree.ticket.parent)
     if not any(home in call.replace(tree.workspace, "") for call in calls):
         return ()
     found = await guard.siblings(tree.repository, tree.path, since=since)
@@ -134,12 +136,13 @@ def gate(escape: Escape, *, what: str) -> GateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """``start`` is the commit the tree stood at before the session."""
+    """``start`` is the commit the tree stood at before the session; ``mender`` makes a lane whole again."""
 
     trees: Worktrees
     tree: Tree
     start: str
     then: Before
+    mender: Callable[[Visit], Awaitable[Tree]] | None = None
 
     async def over(self, v: Visit, talk: Callable[[], Awaitable[T]], *, what: str) -> tuple[T, Escape]:
         """What ``talk`` (agent sessions in ``v``'s scope) gives, and what they did outside. The tree is whole again
@@ -161,6 +164,8 @@ class Watch:
         return replace(escape, refused=answer.choice != "keep")
 
     async def mend(self, v: Visit) -> Tree:
+        if self.mender is not None:
+            return await self.mender(v)
         work = v.work
         return await self.trees.mend(
             work.repository, work.workspace, branch=work.branch, base=work.base, start=self.start

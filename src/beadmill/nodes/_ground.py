@@ -44,9 +44,12 @@ class Ground:
         work = v.work
         return await self.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
 
-    async def begin(self, v: Visit, tree: Tree, bead: Bead, inputs: tuple[str, ...], *, key: str = "") -> Start:
-        """Books the try, closes what a retry left open, and starts from a clean tree at the start commit."""
-        head = await self.trees.head(tree)
+    async def begin(
+        self, v: Visit, tree: Tree, bead: Bead, inputs: tuple[str, ...], *, ticket: Tree, key: str = ""
+    ) -> Start:
+        """Books the try, closes what a retry left open, and starts from a clean tree at the start commit: the head of
+        the ``ticket``'s branch."""
+        head = await self.trees.head(ticket)
         attempt = await self.ledger.begin(
             v.ref.run, v.ref, bead.id, bead_sha=bead.sha, tree=tree.path, start_commit=head, key=key
         )

@@ -68,7 +68,7 @@ class Preparer:
         tried = Tried()
         for n in count(1):
             here = await v.at(f"try-{n}").renewed()
-            tried = await self._verify(here, tree, plan, start, copied)
+            tried = await self.verify(here, tree, plan, start, copied)
             notes += tried.notes
             if not tried.failed:
                 baseline = await self._baseline(v, tree, plan, start, copied)
@@ -95,7 +95,7 @@ class Preparer:
             next="retry, or send the run back to setup with a note",
         )
 
-    async def _verify(self, v: Visit, tree: Tree, plan: SetupPlan, start: str, copied: Copied) -> Tried:
+    async def verify(self, v: Visit, tree: Tree, plan: SetupPlan, start: str, copied: Copied) -> Tried:
         """Steps in order until a required one fails; then the tree must be as it was; then the probes."""
         steps: tuple[CommandRun, ...] = ()
         notes: tuple[str, ...] = ()

@@ -2,57 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
-from beadmill.domain.ended import Lapsed, SessionRef, fails_the_try
+from beadmill.domain.command import CommandSpec
+from beadmill.domain.ended import Lapsed, fails_the_try
 from beadmill.domain.machine import Phase
-from beadmill.domain.values import SYSTEM, Access, Outcome
+from beadmill.domain.values import SYSTEM, Outcome
 from beadmill.engine.port import NodeSpec, Visit
 from beadmill.errors import Blocked, TurnFailed
 from beadmill.nodes import _escape
 from beadmill.nodes._coding import Coder, Talk
 from beadmill.nodes._config import BuildConfig
 from beadmill.nodes._ground import Ground, Start
-from beadmill.nodes._material import bead_part, environment, notes_part, part, profile_part
+from beadmill.nodes._landing import Lander, Work
+from beadmill.nodes._lanes import Lane, Lanes, key_of
+from beadmill.nodes._material import bead_part, notes_part, part, profile_part
+from beadmill.nodes._note import Noter
+from beadmill.nodes._prepare import Preparer
 from beadmill.nodes._rescan import refreshed
 from beadmill.nodes._rework import with_rework
-from beadmill.nodes._seating import implementer
-from beadmill.processes.spec import AgentTask
 from beadmill.proof.prover import Claim, Prover
 from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
-NOTE_TIME = timedelta(seconds=60)
-MAX_NOTE = 4_000  # characters
-MOVED = "The bead held, but the branch moved meanwhile and its work does not merge; it is done again on the new head."
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One bead with where and in what it is built."""
+    """One bead with where it is built."""
 
-    tree: Tree
+    lane: Lane
     bead: Bead
-    profile: SetupProfile
     moved: RelevantFiles | None = None  # the files that matter on a base that moved under a rework
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return self.profile.inputs_copied
+    def tree(self) -> Tree:
+        return self.lane.tree
 
-    @property
-    def env(self) -> Mapping[str, str]:
-        return environment(self.profile)
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """``why`` is "" when the bead has landed. ``raced``: its work held, and another bead's came first."""
+
+    why: str = ""
+    raced: bool = False
 
 
 class BuildNode:
@@ -68,8 +68,11 @@ class BuildNode:
 
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.ground = Ground(trees, ledger)
+        self.lanes = Lanes(self.ground, Preparer(trees, briefs))
         self.prover = Prover(trees)
+        self.lander = Lander(self.ground, self.prover)
         self.coder = Coder(briefs)
+        self.noter = Noter(briefs)
         self.briefs = briefs
 
     async def visit(self, v: Visit, cfg: BuildConfig, /) -> Outcome:
@@ -82,8 +85,7 @@ class BuildNode:
             return await self.ground.ready(v)
 
         work = partial(self.bead, cfg, profile, moved)
-        # One worktree, hence one bead at a time.
-        await v.pool(ready, work, key=lambda bead: f"{bead.id}@{bead.sha[:12]}", limit=1)
+        await v.pool(ready, work, key=key_of, limit=v.settings.build.parallel)
         left = await v.step("left", self.ground.left, v)
         if left:
             raise Blocked(
@@ -119,16 +121,17 @@ class BuildNode:
     async def bead(
         self, cfg: BuildConfig, profile: SetupProfile, moved: RelevantFiles | None, v: Visit, bead: Bead
     ) -> None:
-        tree = await v.step("tree", self.ground.open, v)
+        lane = await self.lanes.open(v, profile)
         reasons: list[str] = []
         for n in count(1):
             here = await v.at(f"try-{n}").renewed()
-            if n > (cfg.attempts or here.settings.build.attempts):
+            if len(reasons) >= (cfg.attempts or here.settings.build.attempts):
                 break
-            reason = await self.attempt(here, Piece(tree, bead, profile, moved))
-            if not reason:
+            tried = await self.attempt(here, Piece(lane, bead, moved))
+            if not tried.why:
                 return
-            reasons.append(reason)
+            if not tried.raced:  # that another bead was faster is no fault of this one
+                reasons.append(tried.why)
         raise Blocked(
             "BEAD_RETRY_BUDGET_EXHAUSTED",
             f"{bead.id} failed {len(reasons)} times; the last time: {reasons[-1]}",
@@ -138,35 +141,45 @@ class BuildNode:
             next="retry, retry with a note, or edit the bead",
         )
 
-    async def attempt(self, v: Visit, work: Piece) -> str:
-        """One try. Returns "" when the bead has landed, else why it failed."""
-        start = await v.step("begin", self.ground.begin, v, work.tree, work.bead, work.inputs)
+    async def attempt(self, v: Visit, work: Piece) -> Tried:
+        """One try: work, proof, landing; short of that a note for the next one, and the tree as it was."""
+        lane = work.lane
+        start = await v.step("begin", self.ground.begin, v, lane.tree, work.bead, lane.inputs, ticket=lane.ticket)
         subject = f"{work.bead.id} try {start.n}"
-        watch = _escape.Watch(self.ground.trees, work.tree, start.commit, start.before)
+        mend = partial(self.lanes.mend, lane=lane, start=start.commit)
+        watch = _escape.Watch(self.ground.trees, lane.tree, start.commit, start.before, mend)
         talk, escape = await watch.over(v, partial(self._talk, v, work, start, subject), what=work.bead.id)
         if escape.refused:
             talk = replace(talk, failure=_escape.LEFT, code="AGENT_ESCAPED")
-        evidence = None
+        evidence, raced = None, False
         if talk.status is not None and not talk.failure:
-            claim = Claim(work.bead, work.tree, start.commit, start.n, talk.status, work.env, work.inputs)
-            evidence = await self.prover.bead(v.at("prove"), claim)
-            evidence = evidence.model_copy(update={"warnings": (*evidence.warnings, *escape.warnings)})
+            earlier = await v.step("earlier", self.lander.earlier, v, work.bead)
+            claim = Claim(
+                work.bead, lane.tree, start.commit, start.n, talk.status, lane.env, lane.inputs,
+                earlier if v.settings.build.earlier else (),
+            )  # fmt: skip
+            proven = await self.prover.bead(v.at("prove"), claim)
+            warnings = (*proven.evidence.warnings, *escape.warnings)
+            evidence = proven.evidence.model_copy(update={"warnings": warnings})
             if evidence.holds:
-                if await self._finish(v, work, start, evidence=evidence, sessions=talk.tokens):
-                    return ""
-                evidence = evidence.model_copy(update={"holds": False, "why_not": MOVED})
+                why = await self._land(
+                    v, work, claim, evidence=evidence, holding=proven.holding, talk=talk, start=start
+                )
+                if not why:
+                    return Tried()
+                evidence, raced = evidence.model_copy(update={"holds": False, "why_not": why}), True
         reason = evidence.why_not if evidence else f"{talk.failure} ({talk.code})"
-        note = await self._note(v, subject, talk, reason)
+        note = await self.noter.note(v, subject, talk, reason, cwd=lane.tree.workspace)
         await v.step(
-            "reset", self.ground.reset, v, work.tree, work.bead, start,
-            note=note, evidence=evidence, sessions=talk.tokens, inputs=work.inputs,
+            "reset", self.ground.reset, v, lane.tree, work.bead, start,
+            note=note, evidence=evidence, sessions=talk.tokens, inputs=lane.inputs,
         )  # fmt: skip
-        return reason
+        return Tried(reason, raced)
 
     async def _talk(self, v: Visit, work: Piece, start: Start, subject: str) -> Talk:
         """The conversation with the agent. A try that ran out of time or was lost has failed; any other end blocks."""
         interfaces = await v.step("interfaces", self.ground.interfaces, v, work.bead)
-        parts = [bead_part(work.bead), PartText("interfaces", "\n".join(interfaces)), profile_part(work.profile)]
+        parts = [bead_part(work.bead), PartText("interfaces", "\n".join(interfaces)), profile_part(work.lane.profile)]
         # A retry of this conversation alone keeps the notes with which the try began.
         told = [one for one in v.retry_notes if not any(one in known for known in start.notes)]
         parts.append(notes_part("bead_notes", start.notes, told))
@@ -182,37 +195,15 @@ class BuildNode:
             code = "BEAD_ITERATION_TIMEOUT" if isinstance(failed.end, Lapsed) else failed.code
             return Talk(None, session, (session.token,), failed.message, code)
 
-    async def _finish(
-        self, v: Visit, work: Piece, start: Start, *, evidence: BeadEvidence, sessions: tuple[str, ...]
-    ) -> bool:
-        commit = await v.step("land", self.ground.land, work.tree, work.bead, start, evidence.paths, work.inputs)
-        if not commit:
-            return False
-        proven = evidence.model_copy(update={"commit": commit if commit != start.commit else ""})
+    async def _land(
+        self, v: Visit, work: Piece, claim: Claim, *, evidence: BeadEvidence, holding: tuple[CommandSpec, ...],
+        talk: Talk, start: Start,
+    ) -> str:  # fmt: skip
+        """Why it did not, "" = it has landed and its evidence is kept."""
+        landed = await self.lander.land(v, Work(work.lane, work.bead, start, claim, evidence.paths, holding))
+        if not landed.commit:
+            return landed.why
+        proven = evidence.model_copy(update={"commit": landed.commit if landed.commit != start.commit else ""})
         await v.put(proven, by=SYSTEM)
-        await v.step("done", self.ground.done, v, start, proven, sessions)
-        return True
-
-    async def _note(self, v: Visit, subject: str, talk: Talk, reason: str) -> str:
-        """What the next session is told: why it failed as Beadmill saw it, then what the session itself says."""
-        said = ""
-        if talk.session is not None and talk.session.conversation:
-            try:
-                reply = await v.agent("note", lambda: self._note_task(v, subject, talk.session, reason))
-                said = reply.text.strip()
-            except TurnFailed:
-                said = ""
-        return "\n\n".join(text for text in (reason, said) if text)[:MAX_NOTE]
-
-    def _note_task(self, v: Visit, subject: str, session: SessionRef | None, reason: str) -> AgentTask:
-        parts = [PartText("error_context", reason)]
-        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
-        return AgentTask(
-            seat=implementer(v.settings),
-            brief=briefs.write("iteration_note", parts, ticket=v.work.key, subject=subject),
-            access=Access.NONE,
-            cwd=Path(v.work.workspace),
-            budget=NOTE_TIME,
-            idle=NOTE_TIME,
-            resume=session,
-        )
+        await v.step("done", self.ground.done, v, start, proven, talk.tokens)
+        return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +18,11 @@ from beadmill.git import refs
 from beadmill.git.run import Repo
 from beadmill.nodes._config import NoConfig
 from beadmill.processes.contract import Servers
+from beadmill.processes.places import LANES
+from beadmill.workspaces import lanes
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
-FOLDERS = ("tmp", "home", "empty", "runtime")  # runtime last: it holds the marker of the tree
+FOLDERS = ("tmp", "home", "empty", LANES, "runtime")  # runtime last: it holds the marker of the tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,10 @@ class CleanupNode:
         if tree is None:
             return Cleaned(warnings=("the worktree cannot be found",), preserved=(work.workspace,))
         parts: list[Cleaned] = []
+        gone = await lanes.remove_lanes(tree)
+        parts.append(Cleaned(removed=gone.removed, warnings=gone.warnings))
+        if gone.warnings:
+            return _together([*parts, Cleaned(preserved=(work.workspace,))])
         try:
             await self.trees.remove(tree)
             parts.append(Cleaned(removed=(tree.path,), preserved=(f"undo refs below {tree.undo_prefix}",)))
@@ -78,11 +85,7 @@ class CleanupNode:
             parts.append(Cleaned(warnings=(f"the worktree stays: {error}",), preserved=(work.workspace,)))
         else:
             parts += [await anyio.to_thread.run_sync(_remove, Path(work.workspace) / name) for name in FOLDERS]
-        return Cleaned(
-            tuple(one for part in parts for one in part.removed),
-            (*(one for part in parts for one in part.preserved), "documents, events and session logs of the run"),
-            tuple(one for part in parts for one in part.warnings),
-        )
+        return _together(parts)
 
     async def _branch(self, tree: Tree, *, merged: bool) -> Cleaned:
         """A merged branch is in the base; one that was closed may still be wanted."""
@@ -93,6 +96,14 @@ class CleanupNode:
         if tip:
             await repo.git("update-ref", "-d", tree.ref, tip)
         return Cleaned(removed=(f"branch {tree.branch}",))
+
+
+def _together(parts: Sequence[Cleaned]) -> Cleaned:
+    return Cleaned(
+        tuple(one for part in parts for one in part.removed),
+        (*(one for part in parts for one in part.preserved), "documents, events and session logs of the run"),
+        tuple(one for part in parts for one in part.warnings),
+    )
 
 
 def _remove(path: Path) -> Cleaned:

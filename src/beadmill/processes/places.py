@@ -17,6 +17,7 @@ from beadmill.processes.spec import AgentTask, Policy, Service
 
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219}  # the C library has no name for this call
 _JOIN_SESSION_KEYRING: Final = 1
+LANES: Final = "lanes"
 
 
 def places(workspace: Path) -> Mapping[str, str]:
@@ -24,6 +25,12 @@ def places(workspace: Path) -> Mapping[str, str]:
     for name in ("home", "tmp"):
         (workspace / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     return {"HOME": str(workspace / "home"), "TMPDIR": str(workspace / "tmp")}
+
+
+def workspace_of(ticket: Path, cwd: Path) -> Path:
+    """Whose HOME and TMPDIR a session in ``cwd`` has: those of its lane (``<ticket>/lanes/<n>``), else the ticket's."""
+    inside = cwd.relative_to(ticket).parts if cwd.is_relative_to(ticket) else ()
+    return ticket / LANES / inside[1] if len(inside) > 1 and inside[0] == LANES else ticket
 
 
 def policy_of(policy: Policy, task: AgentTask | Service, agent: Any) -> Policy:

@@ -21,10 +21,17 @@ from beadmill.proof.runs import run_of, told
 from beadmill.proof.start import Rewind
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
+NOTHING = (
+    "It is reported as done and nothing was changed. If the repository meets it already, say in `reason` what does, "
+    "and that will be shown to people."
+)
+BROKEN = "The bead's own commands pass, but it breaks what proved earlier beads.\n\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is judged: the bead, where and since when it was built, and what its agent says about it."""
+    """What is judged: the bead, where and since when it was built, and what its agent says about it. ``earlier`` are the
+    commands that proved earlier beads."""
 
     bead: Bead
     tree: Tree
@@ -33,6 +40,15 @@ class Claim:
     status: BeadStatus
     env: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
+    earlier: tuple[CommandSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """``holding`` are the commands that pass on the work, replacements included."""
+
+    evidence: BeadEvidence
+    holding: tuple[CommandSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +74,7 @@ class Prover:
         self.trees = trees
         self.rewind = Rewind(trees)
 
-    async def bead(self, v: Visit, claim: Claim) -> BeadEvidence:
+    async def bead(self, v: Visit, claim: Claim) -> Proven:
         """Durable: every act has its name in ``v``. Raises Blocked when the tree could not be put back."""
         changed = await v.step("changed", self.changed, claim.tree, claim.start, claim.inputs, claim.bead.target_files)
         specs = claim.bead.test_commands
@@ -75,12 +91,21 @@ class Prover:
         holding = [spec for spec, result in zip(specs, results, strict=False) if result.ok]
         holding += [s for s, r in zip(sorted_.replacements.values(), replaced, strict=False) if r.ok]
         proof = RedOnBase(result="not_applicable", detail="the checks do not hold")
+        broken: tuple[CommandResult, ...] = ()
         if not failing and not cut_short:
+            others = tuple(spec for spec in claim.earlier if spec not in holding)
+            broken = await self.again(v.at("earlier"), claim, others)
             proof = await self._red(v.at("red"), claim, changed, holding)
-        return _evidence(
-            v, claim, changed, red_on_base=proof, failing=failing, cut_short=cut_short, sorted_=sorted_,
-            runs=(*(run_of(r, "bead") for r in results), *(run_of(r, "replacement") for r in replaced)),
-        )  # fmt: skip
+        runs = (*(run_of(r, "bead") for r in results), *(run_of(r, "replacement") for r in replaced))
+        broke = tuple(run_of(r, "earlier bead") for r in broken)
+        why = _why_not(v, claim, changed, red_on_base=proof, failing=failing, broken=broken, cut_short=cut_short)
+        evidence = _evidence(claim, changed, why_not=why, red_on_base=proof, sorted_=sorted_, runs=(*runs, *broke))
+        return Proven(evidence, tuple(holding))
+
+    async def again(self, v: Visit, claim: Claim, specs: Sequence[CommandSpec]) -> tuple[CommandResult, ...]:
+        """Those of the commands that fail in the tree as it is."""
+        results = await self._run(v, "checks", claim, specs)
+        return tuple(result for result in results if not result.ok)
 
     async def changed(self, tree: Tree, since: str, inputs: tuple[str, ...], wanted: tuple[str, ...]) -> Changed:
         """Reads the tree against a commit; used for a bead and, by verify, for the whole change."""
@@ -144,17 +169,14 @@ def _failed(results: Sequence[CommandResult]) -> dict[int, CommandResult]:
 
 
 def _evidence(
-    v: Visit,
     claim: Claim,
     changed: Changed,
     *,
+    why_not: str,
     red_on_base: RedOnBase,
-    failing: Sequence[CommandResult],
-    cut_short: bool,
     sorted_: checks.Sorted,
     runs: tuple[CommandRun, ...],
 ) -> BeadEvidence:
-    why_not = _why_not(v, changed, red_on_base, failing, cut_short=cut_short)
     known = tuple(str(claim.bead.test_commands[n]) for n in sorted_.known)
     return BeadEvidence(
         bead=claim.bead.id,
@@ -171,19 +193,24 @@ def _evidence(
         paths=changed.paths,
         insertions=changed.insertions,
         deletions=changed.deletions,
-        warnings=_warnings(claim, known),
+        warnings=_warnings(claim, changed, known),
     )
 
 
 def _why_not(
-    v: Visit, changed: Changed, red_on_base: RedOnBase, failing: Sequence[CommandResult], *, cut_short: bool
-) -> str:
+    v: Visit, claim: Claim, changed: Changed, *, red_on_base: RedOnBase, failing: Sequence[CommandResult],
+    broken: Sequence[CommandResult], cut_short: bool,
+) -> str:  # fmt: skip
     """The first reason, in the words the next session reads; "" = the bead holds."""
     policy = v.settings.build
     if failing:
         return "Beadmill ran the bead's commands and they do not pass.\n\n" + told(failing)
     if cut_short:
         return "The commands were stopped before all had run."
+    if not changed.paths and not claim.status.reason.strip():
+        return NOTHING
+    if broken:
+        return BROKEN + told(broken)
     if policy.tamper == "fail" and changed.findings:
         listed = "\n".join(f"- {path}: {kind} ({detail})" for path, kind, detail, _ in changed.findings)
         return "Tests were weakened, which this project does not accept:\n" + listed
@@ -192,8 +219,10 @@ def _why_not(
     return ""
 
 
-def _warnings(claim: Claim, known: Sequence[str]) -> tuple[str, ...]:
+def _warnings(claim: Claim, changed: Changed, known: Sequence[str]) -> tuple[str, ...]:
     specs, found = claim.bead.test_commands, []
+    if not changed.paths:
+        found.append(f"nothing was changed: {claim.status.reason.strip()[:300] or 'no reason was given'}")
     if not specs:
         found.append(f"no command proves this bead: {claim.bead.test_command_reason}")
     elif len(known) == len(specs):

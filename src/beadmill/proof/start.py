@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+
+import anyio.to_thread
 
 from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import CommandResult
@@ -42,7 +45,7 @@ class Rewind:
     ) -> tuple[CommandResult, ...] | None:
         """None when the batch was lost or stopped. Raises Blocked("TREE_NOT_RESTORED") when the hashes differ."""
         saved = await v.step("save", self.save, tree, why)
-        await v.step("rewind", self.trees.restore_paths, tree, commit, tuple(paths), saved.ref)
+        await v.step("rewind", self.rewind, tree, commit, tuple(paths), saved.ref)
         try:
             ran = await v.command("run", lambda: self._batch(v, tree, specs, env))
             results: tuple[CommandResult, ...] | None = ran.results
@@ -61,13 +64,16 @@ class Rewind:
     async def save(self, tree: Tree, why: str) -> Saved:
         return Saved(await self.trees.undo(tree, why), await self.trees.tree_hash(tree))
 
+    async def rewind(self, tree: Tree, commit: str, paths: tuple[str, ...], kept: str) -> None:
+        await anyio.to_thread.run_sync(_forget_bytecode, tree, paths)
+        await self.trees.restore_paths(tree, commit, paths, kept)
+
     async def restore(self, tree: Tree, saved: Saved, *, key: str = "") -> str:
         await self.trees.stash_apply(tree, saved.ref, key=key)
         return await self.trees.tree_hash(tree)
 
     def _batch(self, v: Visit, tree: Tree, specs: Sequence[CommandSpec], env: Mapping[str, str]) -> Batch:
-        # Python keys its bytecode on size and whole seconds: an own prefix, or it may run the wrong state's code.
-        own = {"PYTHONPYCACHEPREFIX": str(Path(tree.workspace) / "tmp" / "pycache" / v.scope.replace("/", "-"))}
+        own = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": ""}
         return Batch(
             specs=tuple(specs),
             cwd=Path(tree.path),
@@ -75,3 +81,14 @@ class Rewind:
             stop_at_first_failure=False,
             budget=timedelta(seconds=v.settings.build.command_s),
         )
+
+
+def _forget_bytecode(tree: Tree, paths: Sequence[str]) -> None:
+    """Python keys its bytecode on size and whole seconds, so it could run the wrong state's code: what was compiled of
+    these files goes, and the run writes none."""
+    root = Path(tree.path).resolve()
+    for file in (Path(tree.path) / path for path in paths if path.endswith(".py")):
+        cache = file.parent / "__pycache__"
+        if cache.resolve().is_relative_to(root):
+            for compiled in cache.glob(f"{glob.escape(file.stem)}.*.pyc"):
+                compiled.unlink(missing_ok=True)

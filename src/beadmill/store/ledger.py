@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from beadmill.domain.bead import Attempt
 from beadmill.domain.change import Change
@@ -52,6 +52,10 @@ class Ledger:
 
     async def attempts(self, run: RunId) -> tuple[Attempt, ...]:
         return await self._store.read(lambda conn: attempts.listed(conn, run))
+
+    async def lane(self, run: RunId, holder: str, *, live: Collection[str]) -> int:
+        """See journal.facts.lane."""
+        return await self._store.write(lambda tx: facts.lane(tx, run, holder, live=live))
 
     async def check(
         self, run: str, visit: str | VisitRef, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str

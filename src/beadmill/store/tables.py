@@ -269,7 +269,7 @@ workers = table(
 )
 leases = table(
     "leases",
-    Column("kind", String, primary_key=True),  # agent_slots, parallel_tickets, landing, port
+    Column("kind", String, primary_key=True),  # agent_slots, parallel_tickets, lane, port
     Column("resource", String, primary_key=True),  # e.g. project short name
     Column("holder", String, primary_key=True),  # session token, run id …
     Column("host", String, nullable=False, default=""),

@@ -36,6 +36,11 @@ class Wish:
     branch: str
     base: str
     name: str
+    owner: str = ""  # the ticket's workspace, for one of its lanes
+
+    @property
+    def ticket(self) -> Path:
+        return Path(self.owner) if self.owner else self.workspace
 
     @property
     def path(self) -> Path:
@@ -59,7 +64,7 @@ async def open_tree(wish: Wish) -> Tree:
     """Raises Refused, Unavailable, Conflict, GitFailed."""
     _check_place(wish)
     repo = await _main(wish.repository)
-    lock = lock_of(wish.workspace, repo.common)
+    lock = lock_of(wish.ticket, repo.common)
     async with locks.locked(lock):
         if known := await _known(repo, wish):
             return known
@@ -68,6 +73,18 @@ async def open_tree(wish: Wish) -> Tree:
     base = await bases.resolve(repo, wish.base, remote)
     async with locks.locked(lock):
         return await _known(repo, wish) or await _first(repo, wish, remote, base)
+
+
+async def open_lane(ticket: Tree, place: Path) -> Tree:
+    """A tree of its own branch in the workspace ``place``, beside the ticket's and from where that began. Asks no
+    remote. Raises Conflict, GitFailed."""
+    branch = f"{ticket.branch}-lane-{place.name}"
+    wished = Wish(Path(ticket.repository), place, branch, ticket.base, "tree", owner=ticket.workspace)
+    _check_place(wished)
+    repo = Repo(ticket.common, None)
+    async with locks.locked(lock_of(wished.ticket, repo.common)):
+        start = bases.Base(ticket.base, ticket.base_commit)
+        return await _known(repo, wished) or await _first(repo, wished, bases.Remote(), start)
 
 
 async def _known(repo: Repo, wish: Wish) -> Tree | None:
@@ -178,6 +195,7 @@ async def _first(repo: Repo, wish: Wish, remote: bases.Remote, base: bases.Base)
         base_commit=base.commit,
         workspace=str(wish.workspace),
         warnings=base.warnings,
+        owner=wish.owner,
     )
     write_json(wish.intent, {"branch": branch, "commit": base.commit})
     tree = await _add(repo, wish, ["--no-track", "-b", branch, str(wish.path), base.commit], tree)
@@ -222,7 +240,7 @@ async def remove_tree(tree: Tree) -> None:
         async with acting(tree) as repo:
             await undo.save(repo, tree.undo_prefix, why="remove the worktree", scratch=tree.scratch)
             await undo.set_aside(repo, tree.scratch)
-    async with locks.locked(lock_of(Path(tree.workspace), tree.common)):
+    async with locks.locked(lock_of(tree.ticket, tree.common)):
         crashpoints.reach("git.worktree")
         _delete(tree)
         crashpoints.reach("git.worktree")

@@ -17,7 +17,8 @@ from beadmill.git.run import Repo
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A worktree of ours. Paths are absolute; ``git_dir`` is git's record of it; ``base_commit`` is where it began."""
+    """A worktree of ours. Paths are absolute; ``git_dir`` is git's record of it; ``base_commit`` is where it began.
+    ``owner`` is the ticket's workspace when this is one of its lanes, "" when it is the ticket's own tree."""
 
     path: str
     repository: str
@@ -27,6 +28,7 @@ class Tree:
     base_commit: str
     workspace: str
     warnings: tuple[str, ...] = ()
+    owner: str = ""
 
     @property
     def there(self) -> bool:
@@ -34,8 +36,13 @@ class Tree:
         return Path(self.path).is_dir() and Path(self.git_dir).is_dir()
 
     @property
+    def ticket(self) -> Path:
+        """The workspace of the ticket, also for a lane."""
+        return Path(self.owner or self.workspace)
+
+    @property
     def key(self) -> str:
-        return Path(self.workspace).name
+        return self.ticket.name
 
     @property
     def name(self) -> str:
@@ -75,10 +82,10 @@ def common_of(tree: Tree) -> Repo:
     return Repo(tree.common, None)
 
 
-def lock_of(workspace: Path, common: Path) -> Path:
-    """One lock per repository, in the folder that holds the workspaces."""
+def lock_of(ticket: Path, common: Path) -> Path:
+    """One lock per repository, in the folder that holds the tickets' workspaces."""
     name = hashlib.sha256(os.fsencode(common.resolve())).hexdigest()[:16]
-    return workspace.parent / ".locks" / f"{name}.lock"
+    return ticket.parent / ".locks" / f"{name}.lock"
 
 
 @asynccontextmanager
@@ -94,7 +101,7 @@ async def acting(tree: Tree) -> AsyncIterator[Repo]:
             kept=f"The branch {tree.branch} and the refs below {tree.undo_prefix} are in the repository.",
             next="Retry: the worktree is made again from its branch.",
         )
-    async with locks.locked(lock_of(Path(tree.workspace), tree.common)):
+    async with locks.locked(lock_of(tree.ticket, tree.common)):
         sweep(tree)
         yield repo_of(tree)
 

@@ -30,11 +30,15 @@ class Worktrees:
 
     async def mend(self, repository: str, workspace: str, *, branch: str, base: str, start: str) -> Tree:
         """As ``open``, after somebody had the tree in hand: a branch that is gone comes back at ``start``."""
+        await self.bring_back(workspace, start)
+        return await self.open(repository, workspace, branch=branch, base=base)
+
+    async def bring_back(self, workspace: str, start: str) -> None:
+        """The branch of the workspace's tree, at ``start``, when somebody deleted it."""
         known = read_marker(Path(workspace), "tree")
         if known is not None and not await refs.commit(common_of(known), known.ref):
-            async with locks.locked(lock_of(Path(workspace), known.common)):
+            async with locks.locked(lock_of(known.ticket, known.common)):
                 await refs.update(common_of(known), known.ref, start, why="beadmill: the branch was deleted")
-        return await self.open(repository, workspace, branch=branch, base=base)
 
     async def head(self, tree: Tree) -> str:
         """The tip of the tree's own branch, whatever is checked out. Raises Conflict when the branch is gone."""
@@ -57,6 +61,10 @@ class Worktrees:
     async def between(self, tree: Tree, since: str, until: str) -> tuple[str, ...]:
         """Paths that differ between two commits, sorted; a rename is two paths."""
         return tuple(sorted(await trees.changed(repo_of(tree), since, until)))
+
+    async def commits(self, tree: Tree, since: str, until: str) -> tuple[str, ...]:
+        """What ``until`` has that ``since`` has not, the newest first."""
+        return tuple((await repo_of(tree).git("rev-list", until, f"^{since}")).text.split())
 
     async def diff(self, tree: Tree, since: str, until: str | None = None, paths: Sequence[str] = ()) -> str:
         """A patch from ``since`` to ``until`` (None = the working state, untracked files included)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -66,3 +67,11 @@ def place(tx: Tx, run: str) -> Wait | None:
 def leave(tx: Tx, run: str) -> None:
     """A ticket that waits in its review holds no place."""
     leases.give_back(tx, KIND, run)
+    leases.drop(tx, leases.LANE, run)
+
+
+def lane(tx: Tx, run: str, holder: str, *, live: Collection[str]) -> int:
+    """The lane, from 1, that ``holder`` builds in. ``live`` are the holders that still build: the lanes of others are
+    free."""
+    host = tx.run(sa.select(r.c.host).where(r.c.id == run)).scalar_one()
+    return leases.numbered(tx, leases.LANE, run, holder, live=live, host=host)

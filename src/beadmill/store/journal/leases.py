@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from beadmill.store import tables
@@ -9,6 +11,7 @@ from beadmill.store.db import Tx
 from beadmill.store.journal import moves
 
 ls = tables.leases
+LANE = "lane"  # of a run: where a bead is built beside others
 
 
 def take(tx: Tx, kind: str, resource: str, holder: str, *, limit: int, host: str) -> bool:
@@ -21,6 +24,28 @@ def take(tx: Tx, kind: str, resource: str, holder: str, *, limit: int, host: str
         return False
     tx.run(sa.insert(ls).values(kind=kind, resource=resource, holder=holder, host=host, taken=tx.now))
     return True
+
+
+def numbered(tx: Tx, kind: str, resource: str, holder: str, *, live: Collection[str], host: str) -> int:
+    """The holder's number, from 1: the one it has, else the lowest that none of ``live`` has."""
+    rows = tx.run(sa.select(ls.c.resource, ls.c.holder).where(_numbers(kind, resource))).all()
+    taken = {row.holder: int(row.resource.rpartition("/")[2]) for row in rows}
+    if holder in taken:
+        return taken[holder]
+    for other in taken.keys() - set(live):
+        tx.run(sa.delete(ls).where(ls.c.kind == kind, ls.c.resource == f"{resource}/{taken.pop(other)}"))
+    number = next(n for n in range(1, len(taken) + 2) if n not in taken.values())
+    tx.run(sa.insert(ls).values(kind=kind, resource=f"{resource}/{number}", holder=holder, host=host, taken=tx.now))
+    return number
+
+
+def drop(tx: Tx, kind: str, resource: str) -> None:
+    """All that ``numbered`` gave of a resource."""
+    tx.run(sa.delete(ls).where(_numbers(kind, resource)))
+
+
+def _numbers(kind: str, resource: str) -> sa.ColumnElement[bool]:
+    return sa.and_(ls.c.kind == kind, ls.c.resource.startswith(f"{resource}/", autoescape=True))
 
 
 def free(tx: Tx, holder: str) -> None:

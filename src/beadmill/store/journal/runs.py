@@ -91,6 +91,7 @@ def end(tx: Tx, run: str, to: RunState, *, actor: Actor) -> bool:
     if ticket is not None:
         tx.run(sa.update(t).where(t.c.run_id == run).values(state=ticket, updated=tx.now))
     leases.free(tx, run)
+    leases.drop(tx, leases.LANE, run)
     moves.project(tx, run, actor=actor)
     return True
 
