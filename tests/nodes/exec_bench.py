@@ -263,6 +263,9 @@ class Bench:
     def attempts(self) -> tuple[Attempt, ...]:
         return self.store.read_now(lambda conn: attempts.listed(conn, "r1"))
 
+    def decisions(self) -> Sequence[sa.RowMapping]:
+        return self.store.read_now(lambda conn: conn.execute(sa.select(tables.decisions)).mappings().all())
+
     def steps(self) -> list[str]:
         """Names of everything recorded, without the visit, in order."""
         query = sa.select(tables.steps.c.name).order_by(tables.steps.c.seq)

@@ -55,6 +55,7 @@ REWORK = [
     ("verify", "failed", "build"),
     ("integrate", "conflict", "build"),
     ("pull_request", "changes_requested", "build"),
+    ("pull_request", "base_moved", "integrate"),
 ]
 WHOLE = chain(
     "build", "verify", "integrate", "pull_request", "cleanup", rework=REWORK,

@@ -9,7 +9,7 @@ from beadmill.artifacts.setup import CommandRun
 from beadmill.domain.command import CommandSpec
 from beadmill.domain.ended import CommandResult
 from beadmill.proof import checks, red
-from beadmill.proof.failures import failing_tests, missing_code, same_failure
+from beadmill.proof.failures import failing_tests, findings, missing_code, same_failure
 from beadmill.proof.noise import meant
 from beadmill.proof.regress import regressions
 from beadmill.proof.runs import told
@@ -139,6 +139,32 @@ def test_only_new_failures_are_regressions() -> None:
     baseline = [run("a", 0), run("b", 1, ONE), run("c", 1, ONE)]
     now = [run("a", 1), run("b", 1, TWO), run("c", 1, ONE), run("d", 1), run("e", 0)]
     assert regressions(baseline, now) == ("a", "b", "d")
+
+
+LINT = {
+    "ruff": ("a.py:3:1: F401 unused\nFound 1 error.", ("a.py: F401 unused",)),
+    "mypy": ("src/a.py:12: error: Bad  [x]\nFound 1 error in 1 file", ("src/a.py: error: Bad  [x]",)),
+    "tsc": ("src/a.ts(3,7): error TS2304: no name", ("src/a.ts: error TS2304: no name",)),
+    "eslint": ("/w/a.js\n  1:5  error  no var  no-var\n", ("/w/a.js: error  no var  no-var",)),
+    "nothing": ("all is well", ()),
+}
+
+
+@pytest.mark.parametrize("name", LINT)
+def test_findings_of_a_linter_are_known_without_their_lines(name: str) -> None:
+    output, wanted = LINT[name]
+    assert findings(output) == wanted
+
+
+def test_one_finding_more_of_the_same_is_a_new_failure() -> None:
+    old = ran(1, "a.py:3:1: F401 unused")
+    assert same_failure(ran(1, "a.py:9:1: F401 unused"), old)
+    assert not same_failure(ran(1, "a.py:3:1: F401 unused\na.py:8:1: F401 unused"), old)
+
+
+def test_what_failed_before_is_known_even_when_its_output_was_cut() -> None:
+    now, cut = ran(1, "a.py:9:1: F401 unused"), ran(1, "…")
+    assert same_failure(now, cut, before=("a.py: F401 unused", "b.py: F401 unused"))
 
 
 def test_a_note_tells_each_failed_command_with_the_end_of_its_output() -> None:

@@ -93,6 +93,7 @@ def test_deliver_goes_back_to_build_five_times_at_most() -> None:
         ("integrate conflict -> build", 5),
         ("pull_request changes_requested -> build", 5),
         ("pull_request checks_failed -> build", 5),
+        ("pull_request base_moved -> integrate", 20),
     ]
 
 

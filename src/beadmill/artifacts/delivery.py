@@ -113,6 +113,8 @@ class FinalTestReport(Document):
     file_effects: tuple[Disposition, ...] = ()
     regression: tuple[CommandRun, ...] = ()
     regressions: tuple[str, ...] = ()  # project commands that passed in the baseline and fail now
+    flaky: tuple[str, ...] = ()  # failed, and passed when run once more
+    theirs: tuple[str, ...] = ()  # fail in the same way on the base by itself
     test_changes: tuple[TestChange, ...] = ()
     review: Review | None = None
     commit: str = ""
@@ -162,6 +164,9 @@ class PullRequestReport(Document):
     base: str
     branch: str
     forge: str
+    patch: str = ""  # the same for the same change on another base
+    text: PullRequestText | None = None
+    decided_by: str = ""  # who decided to merge this patch before the base moved under it
 
 
 class MergeReport(Document):

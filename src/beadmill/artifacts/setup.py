@@ -86,7 +86,8 @@ class SetupPlan(Document):
 
 
 class CommandRun(Record):
-    """A command Beadmill ran, as evidence. ``exit`` None = could not start or was killed by its deadline."""
+    """A command Beadmill ran, as evidence. ``exit`` None = could not start or was killed by its deadline. ``failing``
+    names what failed, tests or findings of a linter, as far as it is recognised in the whole output."""
 
     command: str
     exit: int | None
@@ -95,6 +96,7 @@ class CommandRun(Record):
     timed_out: bool = False
     cannot_start: bool = False
     purpose: str = ""
+    failing: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

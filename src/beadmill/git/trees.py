@@ -227,7 +227,7 @@ async def _squashed(
     repo: Repo, ends: tuple[str, str, str], own: Mapping[str, str], theirs: Mapping[str, str], *, tree: str
 ) -> Landed:
     fork, base_ref, head = ends
-    whole = await _patch_id(repo, fork, head)
+    whole = await patch_id(repo, fork, head)
     for sha, patch in theirs.items():
         if whole and patch == whole:
             return Landed(await _one(repo, own, head, sha), sha)
@@ -265,7 +265,8 @@ async def _patches(repo: Repo, fork: str, tip: str) -> dict[str, str]:
     return await _ids(repo, shown.out)
 
 
-async def _patch_id(repo: Repo, before: str, after: str) -> str:
+async def patch_id(repo: Repo, before: str, after: str) -> str:
+    """The same for the same change on another base; "" for no change."""
     shown = await repo.git("diff-tree", "-r", "-p", *PLAIN, before, after)
     return next(iter((await _ids(repo, shown.out)).values()), "")
 

@@ -23,6 +23,7 @@ from beadmill.nodes._material import notes_part, part, ticket_part
 from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask, Batch
 from beadmill.proof.noise import is_noise
+from beadmill.proof.regress import gated
 from beadmill.proof.runs import run_of, told
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
@@ -188,9 +189,9 @@ class Preparer:
     async def _baseline(
         self, v: Visit, tree: Tree, plan: SetupPlan, start: str, copied: Copied
     ) -> tuple[CommandRun, ...]:
-        """The project's whole tests before any change: what fails here is nobody's regression."""
+        """The project's tests, lint and types before any change: what fails here is nobody's regression."""
         here = v.at("baseline")
-        runs = await self._run(here, "run", tree, plan.project_commands.test_full, purpose="baseline", all_of_them=True)
+        runs = await self._run(here, "run", tree, gated(plan.project_commands), purpose="baseline", all_of_them=True)
         await here.step("tidy", self._tidy, tree, start, copied.files)
         return runs
 
@@ -200,7 +201,7 @@ def _profile(ready: Ready) -> SetupProfile:
     passed = sum(run.ok for run in ready.baseline)
     return SetupProfile(
         status="ready",
-        summary=f"{steps} setup commands and {probes} probes passed; {passed} of {len(ready.baseline)} project test "
+        summary=f"{steps} setup commands and {probes} probes passed; {passed} of {len(ready.baseline)} project "
         "commands pass before the change",
         bootstrap=ready.tried.steps,
         probes=ready.tried.probes,

@@ -11,6 +11,7 @@ from beadmill.errors import Blocked, Conflict, Refused, Stale
 from beadmill.forges.contract import ChangeDraft, ChangeRef, ChangeStatus, Forge
 from beadmill.git import trees as objects
 from beadmill.store.ledger import Changes
+from beadmill.workspaces.landing import in_order
 from beadmill.workspaces.tree import repo_of
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
@@ -27,13 +28,14 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """``disposition`` "" = nothing happened outside, and ``problem`` says why."""
+    """``disposition`` "" = nothing happened outside: ``problem`` says why, ``moved`` where the base is now."""
 
     disposition: str = ""  # merged | closed_unmerged
     sha: str = ""
     method: str = ""
     proof: str = ""
     problem: str = ""
+    moved: str = ""
 
 
 class Publisher:
@@ -51,12 +53,20 @@ class Publisher:
         await self.changes.put(run, change, forge=forge.name)
         return Published(change.ref.number, change.url, str(change.status), change.title, change.head, forge.name)
 
-    async def merge(self, run: RunId, work: Work, tree: Tree, published: Published) -> Settled:
-        """Merges exactly the approved head and proves it by plain git. A refusal lifts the fence again.
+    async def merge(self, run: RunId, work: Work, tree: Tree, published: Published, verified: str) -> Settled:
+        """Merges exactly the approved head and proves it by plain git. A refusal lifts the fence again. Tickets of one
+        base merge one by one, and none on a base that is not the ``verified`` one.
 
         Raises Blocked("PULL_REQUEST_MERGE_FAILED") when the forge says merged and the base does not hold the change.
         """
+        async with in_order(tree):
+            return await self._merge(run, work, tree, published, verified)
+
+    async def _merge(self, run: RunId, work: Work, tree: Tree, published: Published, verified: str) -> Settled:
         forge, ref = self.forge(work), ChangeRef(published.number)
+        tip = await self.trees.fetch_base(tree)
+        if tip != verified and (await forge.read(ref)).change.status is not ChangeStatus.MERGED:
+            return Settled(moved=tip)
         if (held := await self.changes.decide(run, "merge")) != "merge":
             return Settled(problem=f"it was already decided to {held} this change")
         try:

@@ -28,12 +28,14 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """``onto`` is what the commit stands on; ``conflicts`` are paths whose content holds conflict markers."""
+    """``onto`` is what the commit stands on and ``paths`` where it differs from that; ``conflicts`` are paths whose
+    content holds conflict markers."""
 
     commit: str
     onto: str
     undo_ref: str
     conflicts: tuple[str, ...] = ()
+    paths: tuple[str, ...] | None = None
 
 
 class Squasher:
@@ -66,7 +68,7 @@ class Squasher:
         trailers = {"Beadmill-Key": key}
         commit = await self.trees.squash(tree, branch.fork, paths, message, trailers=trailers)
         await self.ground.clean(tree, commit, inputs, "files that are not part of the candidate", key=key)
-        return Candidate(commit, branch.fork, undo)
+        return Candidate(commit, branch.fork, undo, paths=paths)
 
     async def rebase(
         self, tree: Tree, branch: Branch, candidate: Candidate, message: str, inputs: tuple[str, ...], *, key: str = ""
@@ -86,4 +88,4 @@ class Squasher:
         await self.trees.restore_paths(tree, merged.tree, paths, undo)
         commit = await self.trees.commit(tree, paths, message, trailers={"Beadmill-Key": key})
         await _inputs.again(tree, inputs)
-        return Candidate(commit, branch.base_tip, undo, merged.conflicts)
+        return Candidate(commit, branch.base_tip, undo, merged.conflicts, tuple(sorted(paths)))

@@ -25,9 +25,9 @@ from beadmill.nodes._material import diff_part, environment, part, ticket_part
 from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
 from beadmill.nodes._squash import Branch, Candidate, Squasher
-from beadmill.processes.spec import AgentTask, Batch
-from beadmill.proof.regress import regressions
-from beadmill.proof.runs import run_of, told
+from beadmill.processes.spec import AgentTask
+from beadmill.proof.regress import Gate, Measure, gated
+from beadmill.proof.runs import told
 from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
@@ -47,6 +47,7 @@ class IntegrateNode:
     def __init__(self, *, trees: Worktrees, ledger: Ledger, briefs: Briefs) -> None:
         self.ground = Ground(trees, ledger)
         self.squasher = Squasher(self.ground)
+        self.gate = Gate(trees)
         self.ledger = ledger
         self.briefs = briefs
 
@@ -62,7 +63,7 @@ class IntegrateNode:
                 forget=("branch",),
                 next="cancel the ticket",
             )
-        audit = await self._audit(v, branch)
+        audit = await v.step("prior", self._audited, v, branch.paths) or await self._audit(v, branch)
         paths = tuple(one.path for one in audit if one.decision != "exclude")
         message, inputs = f"{v.work.key}: {v.work.title}", profile.inputs_copied
         candidate = await v.step("squash", self.squasher.squash, tree, branch, paths, message, inputs)
@@ -72,7 +73,7 @@ class IntegrateNode:
                 return await self._conflict(
                     v, _conflict_told(tree, candidate), candidate.conflicts, candidate.conflicts
                 )
-            broken = await self._verify_again(v, tree, profile)
+            broken = await self._verify_again(v, tree, profile, branch.base_tip)
             if broken:
                 told_ = (
                     f"{tree.base} moved on. The change merges with it, yet these commands fail now.\n\n{told(broken)}"
@@ -81,6 +82,16 @@ class IntegrateNode:
         report = _report(tree, branch, candidate, audit, await v.step("now", _now))
         ref = await v.put(report, by=SYSTEM)
         return Outcome("ok", made=(ref,), note=f"{len(paths)} files in {candidate.commit[:12]} on {tree.base}")
+
+    async def _audited(self, v: Visit, paths: tuple[str, ...]) -> tuple[FileAudit, ...]:
+        """What an earlier visit made of the same files, when only the base moved since; else nothing."""
+        if v.ref.n == 1:
+            return ()
+        try:
+            kept = tuple(one for one in (await v.latest(IntegrationReport)).files if one.decision != "exclude")
+        except Blocked:  # the earlier visit made no report
+            return ()
+        return kept if {one.path for one in kept} == set(paths) else ()
 
     async def _audit(self, v: Visit, branch: Branch) -> tuple[FileAudit, ...]:
         """Every changed file once. An audit that cannot be had, or excludes everything, includes everything."""
@@ -110,22 +121,19 @@ class IntegrateNode:
             idle=AUDIT_TIME,
         )
 
-    async def _verify_again(self, v: Visit, tree: Tree, profile: SetupProfile) -> tuple[CommandRun, ...]:
-        """On a moved base the project's tests and the beads' own commands must pass again."""
+    async def _verify_again(self, v: Visit, tree: Tree, profile: SetupProfile, base: str) -> tuple[CommandRun, ...]:
+        """On a moved base the project's tests and the beads' own commands must pass again. What fails on that base by
+        itself in the same way is not this change's."""
         here = v.at("again")
         plan, beads = await here.get(SetupPlan), await here.get(Beads)
-        specs = _distinct([*plan.project_commands.test_full, *(c for b in beads.beads for c in b.test_commands)])
+        specs = _distinct([*gated(plan.project_commands), *(c for b in beads.beads for c in b.test_commands)])
         if not specs:
             return ()
-        budget, env = timedelta(seconds=v.settings.build.command_s), environment(profile)
-        ran = await v.command(
-            "again", lambda: Batch(specs, Path(tree.path), env, stop_at_first_failure=False, budget=budget)
-        )
-        runs = tuple(run_of(result, "rebased") for result in ran.results)
-        await v.step("book", self._book, v, tree, profile.inputs_copied, runs)
+        measure = Measure(specs, profile.baseline, base, environment(profile), "rebased", "again")
+        found = await self.gate.run(v, tree, measure)
+        await v.step("book", self._book, v, tree, profile.inputs_copied, found.runs)
         known = await v.step("known", self._known, v)
-        failing = regressions(profile.baseline, runs)
-        return tuple(run for run in runs if run.command in failing and run.command not in known)
+        return tuple(r for r in found.runs if r.command in found.regressions and r.command not in known)
 
     async def _known(self, v: Visit) -> tuple[str, ...]:
         """Commands that beads could not hold to: failing at their start already, or replaced."""
@@ -153,6 +161,11 @@ class IntegrateNode:
         return Outcome("conflict", made=(made,), note=description.splitlines()[0])
 
 
+def _there(path: str, candidate: Candidate) -> bool:
+    """A moved base may hold a file of the change already. None: recorded by an earlier release."""
+    return candidate.paths is None or path in candidate.paths
+
+
 async def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -165,7 +178,7 @@ def _report(
         merge_base=candidate.onto,
         pre_squash_head=branch.head,
         commit_count=branch.commits,
-        files=audit,
+        files=tuple(one for one in audit if one.decision == "exclude" or _there(one.path, candidate)),
         base=tree.base,
         branch=tree.branch,
         undo_ref=candidate.undo_ref,

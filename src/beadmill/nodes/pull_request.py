@@ -28,6 +28,7 @@ from beadmill.engine.port import NodeSpec, Visit, Work
 from beadmill.engine.structured import structured
 from beadmill.errors import Blocked, TurnFailed
 from beadmill.forges.contract import Forge
+from beadmill.git import trees as objects
 from beadmill.nodes._config import NoConfig
 from beadmill.nodes._material import diff_part, part, ticket_part
 from beadmill.nodes._pr_body import Dossier, body, fallback
@@ -37,6 +38,7 @@ from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
 from beadmill.store.journal.facts import Cost
 from beadmill.store.ledger import Changes, Facts
+from beadmill.workspaces.tree import repo_of
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 TEXT_TIME = timedelta(minutes=5)
@@ -44,18 +46,32 @@ TEXT_TIME = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the ledger and git say about the change. ``proofs`` is bead id → evidence without command output."""
+    """What the ledger and git say about the change. ``proofs`` is bead id → evidence without command output; ``prior``
+    is the report of an earlier visit that had the same patch."""
 
     proofs: Mapping[str, BeadEvidence]
     cost: Cost
     diff: str
+    patch: str = ""
+    prior: PullRequestReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The change as it waits for a decision, and the documents that the gate shows."""
+
+    tree: Tree
+    published: Published
+    integration: IntegrationReport
+    report: PullRequestReport
+    shows: tuple[ArtifactRef, ...]
 
 
 class PullRequestNode:
     spec = NodeSpec(
         "pull_request",
         NoConfig,
-        frozenset({"merged", "closed", "changes_requested", "checks_failed"}),
+        frozenset({"merged", "closed", "changes_requested", "checks_failed", "base_moved"}),
         reads=(Beads, Prd, SetupPlan, FinalTestReport, IntegrationReport),
         writes=(PullRequestReport, MergeReport),
     )
@@ -76,12 +92,15 @@ class PullRequestNode:
         dossier = await self._dossier(v, integration, seen)
         title = f"{v.work.key}: {dossier.text.title}"
         published = await v.step("publish", self.publisher.publish, v.ref.run, v.work, tree, title, body(dossier))
-        shows = (
-            await v.put(_report(tree, published, body(dossier)), by=SYSTEM),
-            await v.put(integration, by=SYSTEM),
-        )
+        report = _report(tree, published, dossier, seen)
+        here = Open(tree, published, integration, report, await self._shown(v, report, integration))
         await v.phase(Phase.WAITING_PR_REVIEW)
-        return await self._decide(v, tree, published, shows)
+        return await self._decide(v, here)
+
+    async def _shown(
+        self, v: Visit, report: PullRequestReport, integration: IntegrationReport
+    ) -> tuple[ArtifactRef, ArtifactRef]:
+        return await v.put(report, by=SYSTEM), await v.put(integration, by=SYSTEM)
 
     async def _open(self, v: Visit) -> Tree:
         work = v.work
@@ -91,7 +110,17 @@ class PullRequestNode:
         landed = {a.bead: a.proof for a in await v.attempts() if a.state is AttemptState.DONE}
         diff = await self.trees.diff(tree, integration.merge_base, integration.candidate_commit)
         proofs = {bead: BeadEvidence.model_validate(proof) for bead, proof in landed.items()}
-        return Seen(proofs, await self.facts.cost(v.ref.run), diff[:30_000])
+        patch = await objects.patch_id(repo_of(tree), integration.merge_base, integration.candidate_commit)
+        return Seen(proofs, await self.facts.cost(v.ref.run), diff[:30_000], patch, await self._prior(v, patch))
+
+    async def _prior(self, v: Visit, patch: str) -> PullRequestReport | None:
+        if v.ref.n == 1:
+            return None
+        try:
+            report = await v.latest(PullRequestReport)
+        except Blocked:  # the earlier visit made none
+            return None
+        return report if report.patch == patch else None
 
     async def _dossier(self, v: Visit, integration: IntegrationReport, seen: Seen) -> Dossier:
         prd, beads, report = await v.get(Prd), await v.get(Beads), await v.get(FinalTestReport)
@@ -101,7 +130,8 @@ class PullRequestNode:
             part("final_test_report", slim), PartText("files", "\n".join(one.path for one in integration.files)),
             diff_part(seen.diff),
         ]  # fmt: skip
-        text = await self._text(v, parts) or fallback(v.work, prd, beads)
+        known = seen.prior.text if seen.prior is not None else None
+        text = known or await self._text(v, parts) or fallback(v.work, prd, beads)
         return Dossier(v.work, text, prd, beads, seen.proofs, report, integration, seen.cost)
 
     async def _text(self, v: Visit, parts: Sequence[PartText]) -> PullRequestText | None:
@@ -127,28 +157,41 @@ class PullRequestNode:
             idle=TEXT_TIME,
         )
 
-    async def _decide(self, v: Visit, tree: Tree, published: Published, shows: tuple[ArtifactRef, ...]) -> Outcome:
+    async def _decide(self, v: Visit, here: Open) -> Outcome:
         """Asks until a decision has been carried out; what could not be done is said at the next asking."""
         problem = ""
         for turn in count(1):
-            answer = await v.ask(f"merge-{turn}", _gate(published, shows, problem))
+            answer = await v.ask(f"merge-{turn}", _gate(here, problem, carried=turn == 1))
             if answer.choice == "request_changes":
                 if answer.note.strip():
                     return await self._rework(v, answer)
                 problem = "say in the note what is to be changed"
                 continue
-            here = v.at(f"decision-{turn}")
-            if answer.choice == "merge":
-                done = await here.step("merge", self.publisher.merge, v.ref.run, v.work, tree, published)
-            else:
-                done = await here.step("close", self.publisher.close, v.ref.run, v.work, tree, published, answer.note)
+            done = await self._act(v.at(f"decision-{turn}"), here, answer)
+            if done.moved:
+                return await self._again(v, here, done, answer)
             if done.disposition:
-                return await self._settled(v, published, done, answer)
+                return await self._settled(v, here, done, answer)
             problem = done.problem
         raise AssertionError
 
-    async def _settled(self, v: Visit, published: Published, done: Settled, answer: GateAnswer) -> Outcome:
-        merged = done.disposition == "merged"
+    async def _act(self, v: Visit, here: Open, answer: GateAnswer) -> Settled:
+        run, work, tree, published = v.ref.run, v.work, here.tree, here.published
+        if answer.choice == "merge":
+            verified = here.integration.merge_base
+            return await v.step("merge", self.publisher.merge, run, work, tree, published, verified)
+        return await v.step("close", self.publisher.close, run, work, tree, published, answer.note)
+
+    async def _again(self, v: Visit, here: Open, done: Settled, answer: GateAnswer) -> Outcome:
+        """The decision goes along: when the patch is the same on the moved base, it is not asked for again."""
+        by = here.report.decided_by or str(answer.by)
+        made = await v.put(here.report.model_copy(update={"decided_by": by}), by=SYSTEM)
+        note = f"{here.tree.base} moved to {done.moved[:12]}; the change is put on it and verified again"
+        return Outcome("base_moved", made=(made, here.shows[1]), note=note)
+
+    async def _settled(self, v: Visit, here: Open, done: Settled, answer: GateAnswer) -> Outcome:
+        published, merged = here.published, done.disposition == "merged"
+        carried = here.report.decided_by if answer.by == SYSTEM and answer.choice == "merge" else ""
         report = MergeReport(
             disposition="merged" if merged else "closed_unmerged",
             number=published.number,
@@ -156,7 +199,7 @@ class PullRequestNode:
             method=done.method,
             proof=done.proof,
             reason=answer.note,
-            by=str(answer.by),
+            by=carried or str(answer.by),
         )
         ref = await v.put(report, by=answer.by)
         note = (
@@ -178,25 +221,33 @@ class PullRequestNode:
         return Outcome("changes_requested", made=(made,), note=first)
 
 
-def _gate(published: Published, shows: tuple[ArtifactRef, ...], problem: str) -> GateRequest:
+def _gate(here: Open, problem: str, *, carried: bool) -> GateRequest:
+    """``carried``: a person's decision for the same patch stands, made before the base moved."""
+    published = here.published
+    by = here.report.decided_by if carried else ""
     return GateRequest(
         GateKind.MERGE,
         f"Merge #{published.number}: {published.title}",
         ("merge", "close", "request_changes"),
-        shows=shows,
+        shows=here.shows,
         detail={"url": published.url, "number": published.number, "head": published.head, "problem": problem},
+        auto="merge" if by else None,
+        why=f"{by} decided to merge this same patch before {here.tree.base} moved" if by else "",
     )
 
 
-def _report(tree: Tree, published: Published, text: str) -> PullRequestReport:
+def _report(tree: Tree, published: Published, dossier: Dossier, seen: Seen) -> PullRequestReport:
     return PullRequestReport(
         number=published.number,
         url=published.url,
         state=published.state,
         title=published.title,
-        body=text,
+        body=body(dossier),
         head_sha=published.head,
         base=tree.base,
         branch=tree.branch,
         forge=published.forge,
+        patch=seen.patch,
+        text=dossier.text,
+        decided_by=seen.prior.decided_by if seen.prior is not None else "",
     )

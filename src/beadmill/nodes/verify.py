@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from pathlib import Path
 
 from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.delivery import FinalTestReport, Review
 from beadmill.artifacts.prd import Prd
-from beadmill.artifacts.setup import CommandRun, SetupPlan, SetupProfile
+from beadmill.artifacts.setup import SetupPlan, SetupProfile
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.command import CommandSpec
 from beadmill.domain.machine import Phase
@@ -24,10 +22,9 @@ from beadmill.nodes._material import diff_part, environment, part, ticket_part
 from beadmill.nodes._review import Reviewer
 from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
-from beadmill.processes.spec import Batch
 from beadmill.proof.prover import Changed, Prover
-from beadmill.proof.regress import regressions
-from beadmill.proof.runs import run_of, told
+from beadmill.proof.regress import Gate, Gated, Measure, gated
+from beadmill.proof.runs import told
 from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
@@ -59,6 +56,7 @@ class VerifyNode:
         self.ledger = ledger
         self.ground = Ground(trees, ledger)
         self.prover = Prover(trees)
+        self.gate = Gate(trees)
         self.final = FinalTest(self.ground, briefs)
         self.reviewer = Reviewer(briefs)
 
@@ -69,9 +67,9 @@ class VerifyNode:
         beads, prd, plan = await v.get(Beads), await v.get(Prd), await v.get(SetupPlan)
         material = [ticket_part(v.work), part("prd", prd), part("beads", beads)]
         final = await self.final.write(v.at("final"), tree, profile, material)
-        suite = await self._suite(v, tree, plan.project_commands.test_full, profile)
+        suite = await self._suite(v, tree, gated(plan.project_commands), profile)
         whole = await v.step("whole", self._whole, tree, profile.inputs_copied)
-        report = _report(v, final, profile, suite, whole)
+        report = _report(v, final, suite, whole)
         review = await self.reviewer.review(v, tree, [*material, *_shown(report, whole)])
         report = report.model_copy(update={"review": review})
         problems = _problems(v, report)
@@ -87,18 +85,15 @@ class VerifyNode:
         made = await v.put(rework, by=SYSTEM)
         return Outcome("failed", made=(ref, made), note=problems[0])
 
-    async def _suite(
-        self, v: Visit, tree: Tree, specs: tuple[CommandSpec, ...], profile: SetupProfile
-    ) -> tuple[CommandRun, ...]:
-        """The project's whole tests once more; what they leave behind goes out of the tree."""
+    async def _suite(self, v: Visit, tree: Tree, specs: tuple[CommandSpec, ...], profile: SetupProfile) -> Gated:
+        """The project's commands once more; what they leave behind goes out of the tree."""
         if not specs:
-            return ()
-        budget, env = timedelta(seconds=v.settings.build.command_s), environment(profile)
-        ran = await v.command(
-            "suite", lambda: Batch(specs, Path(tree.path), env, stop_at_first_failure=False, budget=budget)
-        )
+            return Gated()
+        base = await v.step("base", self.trees.merge_base, tree)
+        measure = Measure(specs, profile.baseline, base, environment(profile), "regression", "suite")
+        found = await self.gate.run(v, tree, measure)
         await v.step("tidy", self._tidy, tree, profile.inputs_copied)
-        return tuple(run_of(result, "regression") for result in ran.results)
+        return found
 
     async def _tidy(self, tree: Tree, inputs: tuple[str, ...], *, key: str = "") -> str:
         head = await self.trees.head(tree)
@@ -114,9 +109,7 @@ class VerifyNode:
         await book(self.ledger, v.ref, runs, commit=report.commit, key=key)
 
 
-def _report(
-    v: Visit, final: Final, profile: SetupProfile, suite: tuple[CommandRun, ...], whole: Whole
-) -> FinalTestReport:
+def _report(v: Visit, final: Final, suite: Gated, whole: Whole) -> FinalTestReport:
     return FinalTestReport(
         passed=True,
         attempt=final.attempt,
@@ -125,8 +118,10 @@ def _report(
         test_files=final.wrote.test_files,
         runs=final.runs,
         file_effects=final.effects.dispositions,
-        regression=suite,
-        regressions=regressions(profile.baseline, suite),
+        regression=suite.runs,
+        regressions=suite.regressions,
+        flaky=suite.flaky,
+        theirs=suite.theirs,
         test_changes=whole.changed.test_changes,
         commit=final.effects.commit,
         notes=final.notes,

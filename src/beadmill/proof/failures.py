@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 from beadmill.domain.ended import CommandResult
 
@@ -30,6 +32,14 @@ _VARIES = re.compile(
 )
 
 
+_FINDING = re.compile(
+    r"^(?P<path>[^\s:()]+\.\w+)(?::\d+(?::\d+)?(?:-\d+)?:?|\(\d+(?:,\d+)?\):)\s+(?P<said>\S.*?)\s*$", re.MULTILINE
+)  # path:line:col: words (ruff, mypy, gcc, go vet, shellcheck …), path(line,col): words (tsc, C#)
+_UNDER = re.compile(r"^\s+\d+:\d+\s+(?P<said>(?:error|warning)\s+\S.*?)\s*$")  # eslint, below a line with the path
+_PATH = re.compile(r"^\S*[/\\]\S+\.\w+$")
+MOST_NAMED = 2_000
+
+
 def plain(output: str) -> str:
     return _ANSI.sub("", output)
 
@@ -43,6 +53,24 @@ def failing_tests(output: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def findings(output: str) -> tuple[str, ...]:
+    """What linters and compilers say, as ``path: words`` without the lines, which move; one more of the same is one more."""
+    found, path = [], ""
+    for line in plain(output).splitlines():
+        if _PATH.match(line):
+            path = line
+        elif (match := _FINDING.match(line)) is not None:
+            found.append(f"{match['path']}: {match['said']}")
+        elif path and (match := _UNDER.match(line)) is not None:
+            found.append(f"{path}: {match['said']}")
+    return tuple(found)
+
+
+def named(output: str) -> tuple[str, ...]:
+    """Failed tests, else findings; empty when neither is recognised."""
+    return (failing_tests(output) or findings(output))[:MOST_NAMED]
+
+
 def missing_code(output: str) -> bool:
     """True when tests could not even be loaded: an import, collect or compile error."""
     return bool(_MISSING.search(plain(output)))
@@ -53,10 +81,9 @@ def cannot_start(result: CommandResult) -> bool:
     return result.cannot_start or result.exit in (126, 127)
 
 
-def same_failure(now: CommandResult, then: CommandResult) -> bool:
-    """``now`` fails as ``then`` already did: same exit, and no test fails that did not fail before.
-
-    Without recognisable test names the outputs must be equal, times and addresses aside.
+def same_failure(now: CommandResult, then: CommandResult, *, before: Sequence[str] = ()) -> bool:
+    """``now`` fails as ``then`` already did: same exit, and nothing fails that did not fail before (``before`` when the
+    output of then was cut). Without recognisable names the outputs must be equal, times and addresses aside.
     """
     if now.ok or then.ok or now.timed_out != then.timed_out:
         return False
@@ -64,7 +91,7 @@ def same_failure(now: CommandResult, then: CommandResult) -> bool:
         return cannot_start(now) and cannot_start(then)
     if now.exit != then.exit:
         return False
-    failed_now, failed_then = failing_tests(now.output), failing_tests(then.output)
+    failed_now, failed_then = named(now.output), before or named(then.output)
     if failed_now or failed_then:
-        return bool(failed_now) and set(failed_now) <= set(failed_then)
+        return bool(failed_now) and not Counter(failed_now) - Counter(failed_then)
     return _VARIES.sub("~", plain(now.output)) == _VARIES.sub("~", plain(then.output))

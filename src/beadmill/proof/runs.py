@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from beadmill.artifacts.setup import CommandRun
 from beadmill.domain.ended import CommandResult
+from beadmill.proof.failures import named
 
 KEPT = 8_000  # characters of output a document keeps of one command; the ledger keeps the rest
 
@@ -19,6 +20,7 @@ def run_of(result: CommandResult, purpose: str) -> CommandRun:
         timed_out=result.timed_out,
         cannot_start=result.cannot_start,
         purpose=purpose,
+        failing=() if result.exit == 0 else named(result.output),
     )
 
 

@@ -7,12 +7,22 @@ cleanly; otherwise the answer is None and the bead is tried again on the new hea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from beadmill.git import commits, refs, trees, undo
+from beadmill.git import commits, locks, refs, trees, undo
 from beadmill.git.run import Repo
 from beadmill.workspaces.tree import Tree, acting
 from beadmill.workspaces.worktrees import attach_head, branch_tip, bring, found
+
+
+@asynccontextmanager
+async def in_order(tree: Tree) -> AsyncIterator[None]:
+    """Alone among the tickets that land on the same base of the same repository. Raises Unavailable after ten minutes."""
+    name = hashlib.sha256(f"{tree.common.resolve()}\0{tree.base}".encode(errors="surrogateescape")).hexdigest()[:16]
+    async with locks.locked(tree.ticket.parent / ".locks" / f"landing-{name}.lock", within=600):
+        yield
 
 
 async def land(
