@@ -14,10 +14,10 @@ Run = Annotated[str, typer.Argument(help="The run's id, or a ticket's key.")]
 def listing(run: Run, as_json: AsJson = False) -> None:
     """The plan with the state of every bead."""
     client = api()
-    show(client.call("beads.listing", run=run_of(client, run)), as_json=as_json, text=_list)
+    show(client.call("beads.listing", run=run_of(client, run)), as_json=as_json, text=listed)
 
 
-def _list(beads: Any) -> None:
+def listed(beads: Any) -> None:
     rows = [
         (
             b["priority"],

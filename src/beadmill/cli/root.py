@@ -18,7 +18,7 @@ GROUPS: Final = {
     "ticket": "tickets",
     "gate": "gates",
     "interview": "interviews",
-    "bead": "beads",
+    "bead": "plan",
     "run": "runs",
     "artifact": "artifacts",
     "session": "sessions",

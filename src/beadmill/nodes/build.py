@@ -134,7 +134,8 @@ class BuildNode:
                 reasons.append(tried.why)
         raise Blocked(
             "BEAD_RETRY_BUDGET_EXHAUSTED",
-            f"{bead.id} failed {len(reasons)} times; the last time: {reasons[-1]}",
+            f"{bead.id} failed {'once' if len(reasons) == 1 else f'{len(reasons)} times'}; the last time: "
+            + reasons[-1].splitlines()[0],
             forget=(v.scope,),
             details={"bead": bead.id, "reasons": reasons[::-1]},
             kept="every try's work is kept behind an undo ref, its note in the ledger",

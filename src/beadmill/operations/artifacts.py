@@ -14,9 +14,10 @@ from sqlalchemy.engine import Connection
 from beadmill.artifacts import text as texts
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.beads import Beads
+from beadmill.artifacts.replan import kept
 from beadmill.domain.values import Actor, Json, Permission
 from beadmill.errors import Conflict, Invalid, Missing, NotFound, Stale
-from beadmill.operations import _amend, _rows, views
+from beadmill.operations import _amend, _replan, _rows, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import once
@@ -87,9 +88,11 @@ def view(conn: Connection, row: int) -> views.ArtifactView:
     found = _row(conn, row)
     data = blobs.get_blob(conn, found.sha256)
     form: Literal["yaml", "jsonl"] = "jsonl" if found.kind == Beads.kind else "yaml"
-    edits: Literal["", "gate", "approve"] = "gate" if _showing(conn, found) else ""
+    edits: Literal["", "gate", "approve", "replan"] = "gate" if _showing(conn, found) else ""
     if not edits and _amend.amendable(conn, found):
         edits = "approve"
+    if not edits and found.kind == Beads.kind and _replan.possible(conn, found.run_id, row):
+        edits = "replan"
     text = texts.as_text(found.kind, data)
     return views.ArtifactView(**_fields(found), form=form, text=text, document=json.loads(data), edits=edits)
 
@@ -188,6 +191,8 @@ async def edit(
 ) -> views.EditedView:
     """A new version by this person, from its text or its JSON; the open gates that showed ``row`` now show it.
 
+    A plan that is being built takes an edit while its run is paused; beads that are done stay as they are.
+
     With ``approve`` it is saved and approved in one action: at its gate, or, for an interview or PRD approved before,
     until preflight begins; then everything made from it is superseded and begins again.
 
@@ -227,6 +232,8 @@ def _edit(tx: Tx, wish: _Edit, actor: Actor) -> dict[str, Any]:
     gates = _showing(tx.conn, row)
     _current(tx.conn, row, wish.etag, gates, amends=wish.approve)
     doc = texts.from_text(row.kind, wish.text) if wish.text is not None else _document(row.kind, wish.document)
+    if not gates and isinstance(doc, Beads) and not wish.approve:
+        return _replanned(tx, row, doc, wish, actor)
     if not gates:
         return _amend.after_approval(tx, row, doc, actor=actor, note=wish.note, key=wish.key)
     old = blobs.artifact(tx.conn, wish.row).ref
@@ -238,6 +245,13 @@ def _edit(tx: Tx, wish: _Edit, actor: Actor) -> dict[str, Any]:
     if wish.approve:
         _amend.at_gates(tx, shown, actor=actor, note=wish.note, key=wish.key)
     return {"row": new.row, "gates": shown, "restarted": []}
+
+
+def _replanned(tx: Tx, row: Any, made: Beads, wish: _Edit, actor: Actor) -> dict[str, Any]:
+    here = _replan.standing(tx.conn, row.run_id)
+    kept(here.plan, made, done=here.done)
+    new = _replan.save(tx, here, made, actor=actor, note=wish.note, changes=["edited as a whole"])
+    return {"row": new, "gates": [], "restarted": []}
 
 
 def _document(kind: str, document: Json) -> Document:
@@ -265,6 +279,8 @@ def _current(conn: Connection, row: Any, etag: str, gates: list[Any], *, amends:
             kept="your input",
             next=f"compare it with the newest version: beadmill artifact diff {newest.id}",
         )
+    if not gates and row.kind == Beads.kind and _replan.at_work(conn, row.run_id):
+        return  # a plan at work is changed while its run is paused: that is looked up when it is saved
     if not gates:
         raise Conflict(
             f"no open gate shows this {row.kind}",

@@ -12,16 +12,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from beadmill.artifacts.beads import Bead, Beads
+from beadmill.artifacts.replan import Change, replanned, said
 from beadmill.domain.bead import Attempt, status
 from beadmill.domain.machine import AttemptState
 from beadmill.domain.values import Actor, Json, Permission
-from beadmill.errors import NotFound
+from beadmill.errors import Missing, NotFound, Stale
 from beadmill.git.run import Repo
-from beadmill.operations import _rows, views
+from beadmill.operations import _replan, _rows, views
 from beadmill.operations.ports import Ports
+from beadmill.operations.receipts import once
 from beadmill.operations.rules import require
 from beadmill.store import blobs
 from beadmill.store import tables as t
+from beadmill.store.db import Tx
 
 b = t.bead_attempts.c
 DIFF = 400_000  # characters; a longer diff is cut and says so
@@ -154,6 +157,45 @@ def _checks(conn: Connection, run: str, bead: str) -> tuple[views.CheckView, ...
         )
         for r in conn.execute(query)
     )
+
+
+async def replan(
+    ports: Ports, run: str, changes: Sequence[Change], *, etag: str | None, actor: Actor, note: str = "", key: str = ""
+) -> tuple[views.BeadLine, ...]:
+    """A new version of the plan that is being built: beads edited, added, split, skipped, taken up again, reordered, all
+    of it or nothing. Answers with the plan. ``etag`` is the sha256 of the version that was looked at.
+
+    Raises Missing without it, Stale when another version holds, Conflict when the run is not paused, a bead is done or
+    an agent works at it, NotFound, Invalid, Unprocessable with every problem of the result.
+    """
+    require(actor, Permission.DECIDE)
+    told = [said(change) for change in changes]
+    request = {"run": run, "changes": [c.model_dump(mode="json") for c in changes], "etag": etag, "note": note}
+
+    def change(tx: Tx) -> int:
+        here = _replan.standing(tx.conn, run)
+        _same(here, etag)
+        made = replanned(here.plan, changes, done=here.done)
+        return _replan.save(tx, here, made, actor=actor, note=note, changes=told)
+
+    def act(tx: Tx) -> None:
+        once(tx, key, operation="beads.replan", actor=actor, request=request, now=tx.now, act=lambda: change(tx))
+
+    await ports.store.write(act)
+    return await listing(ports, run, actor=actor)
+
+
+def _same(here: _replan.Standing, etag: str | None) -> None:
+    if etag is None:
+        raise Missing("say which version you looked at (If-Match)", code="IF_MATCH_REQUIRED", kept="your input")
+    if etag != here.sha:
+        raise Stale(
+            "the plan was changed meanwhile",
+            code="ARTIFACT_STALE",
+            details={"row": here.row, "sha256": here.sha},
+            kept="your input",
+            next=f"compare: beadmill artifact diff {here.row}",
+        )
 
 
 async def patch(repository: str, start: str, end: str) -> str:

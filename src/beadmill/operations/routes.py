@@ -73,6 +73,7 @@ ROUTES: dict[str, Route] = {
     "artifacts.check": Route("POST", "/artifacts/{row}/check"),
     "artifacts.edit": Route("PUT", "/artifacts/{row}"),
     "beads.listing": Route("GET", "/runs/{run}/beads"),
+    "beads.replan": Route("POST", "/runs/{run}/beads"),
     "beads.show": Route("GET", "/runs/{run}/beads/{bead}"),
     "sessions.listing": Route("GET", "/sessions"),
     "sessions.log": Route("GET", "/sessions/{token:path}/log"),

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from beadmill.domain.values import Actor, Permission, VisitRef
 from beadmill.errors import Invalid
-from beadmill.operations import _rows, _skips, gates, views
+from beadmill.operations import _replan, _rows, _skips, gates, views
 from beadmill.operations.ports import Ports
 from beadmill.operations.rules import require
 from beadmill.store import tables as t
@@ -76,6 +76,7 @@ def _said(row: Any) -> dict[str, Any]:
 def _edits(conn: Connection, run: str) -> Iterator[views.TrailLine]:
     """Versions that people saved. ``after_ai``: the text they edited goes back to one that Beadmill or an agent made."""
     rows = {row.id: row for row in conn.execute(sa.select(t.artifacts).where(a.run_id == run).order_by(a.id))}
+    plans = _replan.notes(conn, run)
     for row in rows.values():
         parent = rows.get(row.parent)
         if not row.author.startswith("user:") or parent is None:
@@ -87,7 +88,9 @@ def _edits(conn: Connection, run: str) -> Iterator[views.TrailLine]:
             run=run,
             node=VisitRef.parse(row.visit_id).node,
             title=row.kind,
+            reason=str(plans.get(row.id, {}).get("note", "")),
             details={
+                **({"changes": plans[row.id]["changes"]} if row.id in plans else {}),
                 "row": row.id,
                 "version": row.version,
                 "before": parent.sha256,

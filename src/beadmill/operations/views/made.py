@@ -24,12 +24,13 @@ class ArtifactLine(View):
 
 class ArtifactView(ArtifactLine):
     """``text`` is what a person reads and edits; ``document`` the same as JSON. ``edits``: an edit is saved for an open
-    ``gate``, or is approved with its save (``approve``) as this version was approved before, or is refused ("")."""
+    ``gate``, or is approved with its save (``approve``) as this version was approved before, or changes a plan that is being built
+    and paused (``replan``), or is refused ("")."""
 
     form: Literal["yaml", "jsonl"]
     text: str
     document: Json
-    edits: Literal["", "gate", "approve"] = ""
+    edits: Literal["", "gate", "approve", "replan"] = ""
 
 
 class DiffView(View):

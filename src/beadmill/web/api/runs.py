@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from beadmill.artifacts.replan import Change
 from beadmill.domain.machine import RunState
 from beadmill.operations import beads, changes, councils, occurrences, runs, trail, views
 from beadmill.operations.paging import Page
-from beadmill.web.api.common import Body, Cursor, InPorts, Key, Limit, Who, route
+from beadmill.web.api.common import Body, Cursor, IfMatch, InPorts, Key, Limit, Who, route
 
 router = APIRouter()
 
@@ -18,6 +19,14 @@ class Pause(Body):
 class Retry(Body):
     note: str = ""
     choice: str = "retry"
+
+
+class Replan(Body):
+    """``changes`` in their order, all of them or none: {do: edit, bead, fields}, {do: add, fields, before}, {do: split,
+    bead, into}, {do: skip, bead}, {do: unskip, bead}, {do: order, beads}."""
+
+    changes: tuple[Change, ...] = Field(min_length=1)
+    note: str = ""
 
 
 class Rerun(Body):
@@ -89,6 +98,13 @@ async def cancel(*, ports: InPorts, actor: Who, run: str, body: Reason | None = 
 @route(router, "beads.listing")
 async def bead_listing(*, ports: InPorts, actor: Who, run: str) -> tuple[views.BeadLine, ...]:
     return await beads.listing(ports, run, actor=actor)
+
+
+@route(router, "beads.replan")
+async def replan(
+    *, ports: InPorts, actor: Who, key: Key, etag: IfMatch, run: str, body: Replan
+) -> tuple[views.BeadLine, ...]:
+    return await beads.replan(ports, run, body.changes, etag=etag, note=body.note, actor=actor, key=key)
 
 
 @route(router, "beads.show")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from beadmill.artifacts.beads import Beads
+from beadmill.artifacts.replan import Skip, Unskip
 from beadmill.operations import artifacts, beads, changes, sessions, tickets, views
-from beadmill.web.pages.screen import On, PageRoute
+from beadmill.web.pages.forms import posted
+from beadmill.web.pages.screen import On, PageRoute, back
 from beadmill.web.pages.tickets import frame
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -16,7 +21,22 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 async def listing(on: On, key: str) -> Response:
     ticket = await tickets.show(on.ports, key, actor=on.actor)
     found = await beads.listing(on.ports, ticket.run, actor=on.actor) if ticket.run else ()
-    return await on.page("ticket/beads.html", beads_=found, **frame(ticket, "beads"))
+    plan = await _plan(on, ticket.run) if found else None
+    return await on.page("ticket/beads.html", beads_=found, plan=plan, **frame(ticket, "beads"))
+
+
+async def _plan(on: On, run: str | None) -> views.ArtifactView | None:
+    page = await artifacts.listing(on.ports, run=run or "-", kind=Beads.kind, actor=on.actor, limit=200)
+    return await artifacts.show(on.ports, page.items[-1].row, actor=on.actor) if page.items else None
+
+
+@router.post("/tickets/{key}/beads/{bead}/{do}")
+async def change_one(on: On, key: str, bead: str, do: Literal["skip", "unskip"]) -> Response:
+    ticket = await tickets.show(on.ports, key, actor=on.actor)
+    form = await posted(on.request)
+    wish = Skip(do="skip", bead=bead) if do == "skip" else Unskip(do="unskip", bead=bead)
+    await beads.replan(on.ports, ticket.run or "", [wish], etag=form.get("etag"), actor=on.actor, key=form.get("key"))
+    return back(f"/tickets/{key}/beads")
 
 
 @router.get("/tickets/{key}/beads/{bead}")
