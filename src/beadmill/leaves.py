@@ -51,6 +51,7 @@ SAYS: Mapping[str, str] = {
     "build.earlier": "a bead must also pass the commands that proved earlier beads",
     "build.red_on_base": "a bead's new tests pass without its change: say so, refuse the bead, do not look",
     "build.tamper": "an existing test was weakened: say so, refuse, do not look",
+    "build.bead_review": "another seat checks each bead against its criteria: say what it finds, refuse the bead, no check",
     "build.review": "the reviewer asks for changes: say so, go back to building, no review",
     "budget.usd": "dollars of all sessions of the run",
     "budget.tokens": "tokens of all sessions of the run",

@@ -82,6 +82,7 @@ class BuildSettings(_Group):
     earlier: bool = True  # a bead is also proved by the commands of earlier beads
     red_on_base: Literal["flag", "fail", "off"] = "flag"
     tamper: Literal["flag", "fail", "off"] = "flag"
+    bead_review: Literal["flag", "fail", "off"] = "off"
     review: Literal["flag", "fail", "off"] = "flag"
 
 

@@ -53,6 +53,7 @@ MORE = {
     "pull_request": "beads files",  # its table goes from story to bead to check
     "coding_continue": "bead_data error_context",
     "final_test_note": "ticket_details error_context",
+    "bead_review": "bead_data files diff",
     "review": "ticket_details prd beads final_test_report tests files diff",
     "repair": "previous_reply",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,35 @@ async def test_a_bead_that_the_repository_meets_already_is_done_with_its_reason_
     assert [(x.state, x.proof["warnings"]) for x in bench.attempts()] == [
         ("done", ["nothing was changed: README.md says it already."])
     ]
+
+
+def verdict(said: str, *findings: dict[str, object]) -> str:
+    value = {"verdict": said, "summary": "looked at", "findings": list(findings)}
+    return f"<REVIEW_RESULT>\n{json.dumps(value)}\n</REVIEW_RESULT>"
+
+
+LEAK = {"severity": "major", "text": "The file is never closed.", "path": "a.txt", "line": 1}
+
+
+async def test_a_reviewer_of_another_seat_checks_each_bead_and_refuses_it_by_policy(bench: Bench) -> None:
+    bench.on("bead_review", verdict("request_changes", LEAK), verdict("approve"))
+    await build(bench, makes("a"), parallel=1, bead_review="fail")
+    first, second = bench.attempts()
+    assert first.note.splitlines()[:3] == [
+        "The commands pass, and the reviewer of this bead asks for changes:", "", "- major: The file is never closed. (a.txt:1)",
+    ]  # fmt: skip
+    assert (second.state, second.proof["review"]["verdict"], second.proof["review"]["reviewer"]) == (
+        "done", "approve", "scripted/b",
+    )  # fmt: skip
+
+
+async def test_by_default_what_a_reviewer_of_a_bead_would_say_is_not_asked(bench: Bench) -> None:
+    await build(bench, makes("a"), parallel=1)
+    assert [task.brief.template for task in bench.desk.tasks] == ["coding"]
+
+
+async def test_a_flagged_review_is_shown_and_stops_nothing(bench: Bench) -> None:
+    bench.on("bead_review", verdict("request_changes", LEAK))
+    await build(bench, makes("a"), parallel=1, bead_review="flag")
+    (attempt,) = bench.attempts()
+    assert (attempt.state, attempt.proof["review"]["findings"][0]["text"]) == ("done", LEAK["text"])

@@ -39,6 +39,22 @@ class Deviation(Record):
     because: str = ""
 
 
+class Finding(Record):
+    severity: Literal["blocker", "major", "minor", "note"]
+    text: str
+    path: str = ""
+    line: int = 0
+
+
+class Review(Record):
+    """The independent reviewer's verdict."""
+
+    verdict: Literal["approve", "request_changes", "unavailable"]
+    summary: str = ""
+    findings: tuple[Finding, ...] = ()
+    reviewer: str = ""
+
+
 class BeadEvidence(Document):
     """What proves one bead. ``holds`` is what the build loop acts on."""
 
@@ -60,6 +76,7 @@ class BeadEvidence(Document):
     deletions: int = 0
     commit: str = ""
     warnings: tuple[str, ...] = ()
+    review: Review | None = None  # by another seat, where the settings ask for it
 
 
 class FileEffect(Record):
@@ -83,22 +100,6 @@ class Disposition(Record):
     path: str
     disposition: Literal["candidate", "local_only"]
     reason: str
-
-
-class Finding(Record):
-    severity: Literal["blocker", "major", "minor", "note"]
-    text: str
-    path: str = ""
-    line: int = 0
-
-
-class Review(Record):
-    """The independent reviewer's verdict."""
-
-    verdict: Literal["approve", "request_changes", "unavailable"]
-    summary: str = ""
-    findings: tuple[Finding, ...] = ()
-    reviewer: str = ""
 
 
 class FinalTestReport(Document):

@@ -37,6 +37,7 @@ ABOUT: Mapping[str, Mapping[str, str]] = {
     "build": {
         "coding": "builds one bead",
         "coding_continue": "goes on with a bead that is not finished",
+        "bead_review": "another seat checks one bead against its criteria, where the settings ask for it",
         "iteration_note": "a failed try leaves a note to the next one",
     },
     "verify": {

@@ -141,6 +141,7 @@ SHEETS: Mapping[str, Sheet] = {
         "bead_data", "relevant_files", "interfaces", "execution_setup_profile", "bead_notes", needs="bead_data"
     ),
     "coding_continue": _sheet("bead_data", "error_context"),
+    "bead_review": _sheet("bead_data", "files", "diff", needs="bead_data diff"),
     "iteration_note": _sheet("bead_data", "error_context"),
     "final_test": _sheet("ticket_details", "prd", "beads", "execution_setup_profile", "final_test_notes", needs="prd"),
     "final_test_note": _sheet("ticket_details", "error_context", needs="error_context"),

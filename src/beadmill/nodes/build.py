@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
-from beadmill.artifacts.beads import Bead, Beads
+from beadmill.artifacts.beads import Bead, Beads, BeadStatus
 from beadmill.artifacts.delivery import BeadEvidence
 from beadmill.artifacts.relevant_files import RelevantFiles
 from beadmill.artifacts.setup import SetupPlan, SetupProfile
@@ -24,14 +24,18 @@ from beadmill.nodes._config import BuildConfig
 from beadmill.nodes._ground import Ground, Start
 from beadmill.nodes._landing import Lander, Work
 from beadmill.nodes._lanes import Lane, Lanes, key_of
-from beadmill.nodes._material import bead_part, notes_part, part, profile_part
+from beadmill.nodes._material import bead_part, diff_part, notes_part, part, profile_part
 from beadmill.nodes._note import Noter
 from beadmill.nodes._prepare import Preparer
 from beadmill.nodes._rescan import refreshed
+from beadmill.nodes._review import Reviewer, serious
 from beadmill.nodes._rework import with_rework
 from beadmill.proof.prover import Claim, Prover
 from beadmill.store.ledger import Ledger
 from beadmill.workspaces.worktrees import Tree, Worktrees
+
+REVIEW_DIFF = 60_000  # characters of a bead's patch that its reviewer is shown
+UNMET = "The commands pass, and the reviewer of this bead asks for changes:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class BuildNode:
         self.lander = Lander(self.ground, self.prover)
         self.coder = Coder(briefs)
         self.noter = Noter(briefs)
+        self.reviewer = Reviewer(briefs)
         self.briefs = briefs
 
     async def visit(self, v: Visit, cfg: BuildConfig, /) -> Outcome:
@@ -154,14 +159,9 @@ class BuildNode:
             talk = replace(talk, failure=_escape.LEFT, code="AGENT_ESCAPED")
         evidence, raced = None, False
         if talk.status is not None and not talk.failure:
-            earlier = await v.step("earlier", self.lander.earlier, v, work.bead)
-            claim = Claim(
-                work.bead, lane.tree, start.commit, start.n, talk.status, lane.env, lane.inputs,
-                earlier if v.settings.build.earlier else (),
-            )  # fmt: skip
+            claim = await self._claim(v, work, start, talk.status)
             proven = await self.prover.bead(v.at("prove"), claim)
-            warnings = (*proven.evidence.warnings, *escape.warnings)
-            evidence = proven.evidence.model_copy(update={"warnings": warnings})
+            evidence = await self._reviewed(v, work, start, proven.evidence, warnings=escape.warnings)
             if evidence.holds:
                 why = await self._land(
                     v, work, claim, evidence=evidence, holding=proven.holding, talk=talk, start=start
@@ -176,6 +176,34 @@ class BuildNode:
             note=note, evidence=evidence, sessions=talk.tokens, inputs=lane.inputs,
         )  # fmt: skip
         return Tried(reason, raced)
+
+    async def _claim(self, v: Visit, work: Piece, start: Start, status: BeadStatus) -> Claim:
+        earlier = await v.step("earlier", self.lander.earlier, v, work.bead)
+        return Claim(
+            work.bead, work.tree, start.commit, start.n, status, work.lane.env, work.lane.inputs,
+            earlier if v.settings.build.earlier else (),
+        )  # fmt: skip
+
+    async def _reviewed(
+        self, v: Visit, work: Piece, start: Start, evidence: BeadEvidence, *, warnings: tuple[str, ...]
+    ) -> BeadEvidence:
+        """What holds is looked at by another seat, where the settings say so."""
+        evidence = evidence.model_copy(update={"warnings": (*evidence.warnings, *warnings)})
+        if not evidence.holds or v.settings.build.bead_review == "off" or not evidence.paths:
+            return evidence
+        diff = await v.step("diff", self._diff, work.tree, start.commit, evidence.paths)
+        parts = [bead_part(work.bead), PartText("files", "\n".join(evidence.paths)), diff_part(diff, most=REVIEW_DIFF)]
+        subject = f"{work.bead.id} try {start.n}"
+        review = await self.reviewer.bead(v.at("review"), work.tree, parts, subject=subject)
+        evidence = evidence.model_copy(update={"review": review})
+        found = serious(review)
+        if not found or v.settings.build.bead_review == "flag":
+            return evidence
+        listed = "\n".join(f"- {f.severity}: {f.text}" + (f" ({f.path}:{f.line})" if f.path else "") for f in found)
+        return evidence.model_copy(update={"holds": False, "why_not": f"{UNMET}\n\n{listed}"})
+
+    async def _diff(self, tree: Tree, since: str, paths: tuple[str, ...]) -> str:
+        return await self.ground.trees.diff(tree, since, paths=paths)
 
     async def _talk(self, v: Visit, work: Piece, start: Start, subject: str) -> Talk:
         """The conversation with the agent. A try that ran out of time or was lost has failed; any other end blocks."""

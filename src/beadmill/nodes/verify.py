@@ -19,7 +19,7 @@ from beadmill.nodes._final_test import Final, FinalTest
 from beadmill.nodes._ground import Ground
 from beadmill.nodes._ledger import book
 from beadmill.nodes._material import diff_part, environment, part, ticket_part
-from beadmill.nodes._review import Reviewer
+from beadmill.nodes._review import Reviewer, serious
 from beadmill.nodes._rework import with_rework
 from beadmill.nodes._seating import implementer
 from beadmill.proof.prover import Changed, Prover
@@ -139,10 +139,8 @@ def _problems(v: Visit, report: FinalTestReport) -> list[str]:
     found = [f"{command} passed before the change and fails now" for command in report.regressions]
     if v.settings.build.tamper == "fail":
         found += [f"{change.path}: {change.kind} ({change.detail})" for change in report.test_changes]
-    review = report.review
-    if v.settings.build.review == "fail" and review is not None and review.verdict == "request_changes":
-        serious = [finding for finding in review.findings if finding.severity in ("blocker", "major")]
-        found += [f"{f.path or 'review'}: {f.text}" for f in serious or review.findings]
+    if v.settings.build.review == "fail":
+        found += [f"{f.path or 'review'}: {f.text}" for f in serious(report.review)]
     return found
 
 

@@ -38,6 +38,7 @@ def form(template: str) -> Shape[Any] | None:
         "setup_repair": shapes.SETUP_PLAN,
         "coding": shapes.BEAD_STATUS,
         "coding_continue": shapes.BEAD_STATUS,
+        "bead_review": shapes.REVIEW,
         "final_test": shapes.FINAL_TEST,
         "review": shapes.REVIEW,
         "candidate_audit": shapes.CANDIDATE_AUDIT,

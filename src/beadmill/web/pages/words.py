@@ -110,6 +110,7 @@ SETTING: Mapping[str, str] = {
     "build.earlier": "Earlier beads' commands must pass too",
     "build.red_on_base": "New tests must fail without the change",
     "build.tamper": "Weakened tests",
+    "build.bead_review": "Review of each bead",
     "build.review": "Independent review",
     "budget.usd": "Budget in US dollars",
     "budget.tokens": "Budget in tokens",
