@@ -56,6 +56,8 @@ SAYS: Mapping[str, str] = {
     "budget.usd": "dollars of all sessions of the run",
     "budget.tokens": "tokens of all sessions of the run",
     "budget.minutes": "minutes of agent time",
+    "limits.fallback": "the seat that takes over when a provider's usage limit ends later than limits.wait_minutes",
+    "limits.wait_minutes": "how long a usage limit is waited for before the fallback takes over, where there is one",
     "questions.enabled": "agents may ask while they work",
     "questions.window_s": "seconds to answer; after that the agent decides by itself",
     "sandbox": "where agents and commands run",

@@ -102,6 +102,13 @@ class PriceSettings(_Group):
     cached: float | None = Field(default=None, ge=0)
 
 
+class LimitSettings(_Group):
+    """What happens at a provider's usage limit. ``fallback`` None = wait, however long."""
+
+    fallback: SeatConfig | None = None
+    wait_minutes: int = Field(default=60, ge=0, le=10_080)
+
+
 class QuestionSettings(_Group):
     enabled: bool = True
     window_s: int = Field(default=300, ge=60, le=3600)
@@ -128,6 +135,7 @@ class RunSettings(_Group):
     build: BuildSettings = BuildSettings()
     budget: BudgetSettings = BudgetSettings()
     questions: QuestionSettings = QuestionSettings()
+    limits: LimitSettings = LimitSettings()
     sandbox: Literal["auto", "bubblewrap", "host"] = "auto"  # a start freezes what auto came to
     network: Literal["on", "off", "allow-list"] = "on"  # off: of commands that Beadmill runs; agents need their model
     allow_hosts: tuple[AllowedHost, ...] = ()  # what commands and agents reach with network = allow-list

@@ -90,9 +90,9 @@ class Failed(_End):
 
 
 def fails_the_try(end: object) -> bool:
-    """Out of time, stopped by an order of ours, or lost with its runner: the tree is put back and a fresh session tries
-    again. Any other end without a reply needs a person or a provider first."""
-    return isinstance(end, (Lapsed, Stopped)) or (isinstance(end, Failed) and end.why is Why.LOST)
+    """Out of time, stopped by an order of ours, lost with its runner, or its context is full: the tree is put back and a
+    fresh session tries again. Any other end without a reply needs a person or a provider first."""
+    return isinstance(end, (Lapsed, Stopped)) or (isinstance(end, Failed) and end.why in (Why.LOST, Why.CONTEXT))
 
 
 Ended: TypeAlias = Replied | Asked | Limited | Lapsed | Stopped | Failed

@@ -10,7 +10,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from beadmill.domain.ended import Asked, Ended, Failed, Lapsed, Limited, Lost, Ran, Replied, SessionRef, Stopped, Why
-from beadmill.domain.values import TIMEOUT, Access, Brief, Event, GateKind, GateRequest
+from beadmill.domain.values import TIMEOUT, Access, Brief, Event, GateKind, GateRequest, Seat
 from beadmill.engine.activation import Activation, prefixes
 from beadmill.engine.asking import ask, sleep
 from beadmill.engine.attending import attend
@@ -30,6 +30,10 @@ NO_QUESTIONS = "You cannot ask here: decide yourself and say what you assumed."
 NOBODY = "Nobody answered in time: decide yourself and say what you assumed."
 YOURSELF = "The answer is: decide yourself, and say what you assumed."
 GO_ON = "You were interrupted. Continue please: the task stands as you were given it."
+TAKEN_OVER = (
+    "Another agent began this task and was cut off by its provider's limit. What it did lies in the folder "
+    "(git status, git diff): look at it first, keep what is right, and finish the task."
+)
 LIMIT_BACKOFF = timedelta(minutes=1)  # doubled per turn when the provider names no time, at most an hour
 
 
@@ -51,12 +55,13 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
     """All turns share the task's working time."""
     resume = await _continued(act, name)
     brief = None if resume is None else _go_on(factory().brief, _last_word(act, name))
+    seat: Seat | None = None  # another one than the task's, since that one's limit was met
     lost = stops = asked = answered = limited = 0
     worked = timedelta()
     turn = 0
     while True:
         turn += 1
-        make = _task(act, factory, resume, brief, worked)
+        make = _task(act, factory, resume=resume, brief=brief, worked=worked, seat=seat)
         end = await attend(act, f"{act.key(name)}/{turn}", make, name=name)
         if isinstance(end, Asked):
             asked += 1
@@ -69,6 +74,11 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
             limited += 1
             if limited > MOST_LIMITS:
                 return _gave_up(end, Why.QUOTA, f"The provider's limit was met {limited} times: {end.message}")
+            other = await _fallback(act, f"{name}/fallback-{turn}", factory, end, turn, sitting=seat)
+            if other is not None:
+                seat, resume, brief = other, None, _taken_over(factory())
+                worked += end.worked
+                continue
             pause = f"{name}/limit-{turn}"
             await sleep(act, pause, act.store.clock() if pause in act.memo.rounds else _until(act, end, turn))
             resume = end.session if end.session.conversation else resume
@@ -89,6 +99,34 @@ async def _turns(act: Activation, name: str, factory: Callable[[], AgentTask]) -
         worked += timedelta() if isinstance(end, Lost) else end.worked
 
 
+async def _fallback(
+    act: Activation, name: str, factory: Callable[[], AgentTask], end: Limited, turn: int, *, sitting: Seat | None
+) -> Seat | None:
+    """The seat that takes over when the limit ends later than the policy waits. A conversation that began in an earlier
+    call goes on with its own agent only. Decided once: what time it was then is what counts."""
+    wanted, task = act.settings.limits.fallback, factory()
+    if wanted is None or sitting is not None or task.resume is not None:
+        return None
+    other = Seat(wanted.agent, wanted.model, wanted.effort)
+    if other == task.seat:
+        return None
+    row = act.known(name)
+    if row is None:
+        until = _until(act, end, turn)
+        late = until - act.store.clock() > timedelta(minutes=act.settings.limits.wait_minutes)
+        told = {"name": name, "from": str(task.seat), "to": str(other), "until": until.isoformat()}
+        row = await act.record(name, "step", late, Event("seat.fell_back", told) if late else None)
+    return other if row.result else None
+
+
+def _taken_over(task: AgentTask) -> Brief | None:
+    """What a cut-off session may have left in the tree is said; the task is told whole."""
+    if task.access not in DIRTY:
+        return None
+    head, _, rest = task.brief.text.partition("\n")
+    return replace(task.brief, text=f"{head}\n\n{TAKEN_OVER}\n{rest}")
+
+
 def _gave_up(end: Asked | Limited, why: Why, message: str) -> Failed:
     """What would go round for ever is a person's."""
     return Failed(session=end.session, worked=end.worked, usage=end.usage, why=why, message=message, continuable=True)
@@ -106,12 +144,14 @@ def _lost(act: Activation, name: str, turn: int) -> Failed:
 def _task(
     act: Activation,
     factory: Callable[[], AgentTask],
+    *,
     resume: SessionRef | None,
     brief: Brief | None,
     worked: timedelta,
+    seat: Seat | None,
 ) -> Callable[[], AgentTask]:
     def make() -> AgentTask:
-        task = factory()
+        task = factory() if seat is None else replace(factory(), seat=seat)
         if task.access is Access.NONE:
             workspace = workspace_of(Path(act.work.workspace), task.cwd)
             task = replace(task, cwd=workspace / "empty", questions=False)

@@ -145,11 +145,11 @@ class Coder:
 
 async def _turn(v: Visit, name: str, task: Callable[[], AgentTask]) -> Replied | Failed:
     """A turn that may simply be continued keeps the tree and the try: only the turn itself is forgotten. One that used
-    up its steps comes back: it is told to go on, as often as any unfinished try."""
+    up its steps, or was cut at its length, comes back: it is told to go on, as often as any unfinished try."""
     try:
         return await v.agent(name, task)
     except TurnFailed as failed:
-        if isinstance(failed.end, Failed) and failed.end.why is Why.STEPS:
+        if isinstance(failed.end, Failed) and failed.end.why in (Why.STEPS, Why.TRUNCATED):
             return failed.end
         if failed.continuable:
             failed.forget = (f"{v.scope}/{name}",)
@@ -159,7 +159,8 @@ async def _turn(v: Visit, name: str, task: Callable[[], AgentTask]) -> Replied |
 def _judge(bead: Bead, reply: Replied | Failed) -> tuple[BeadStatus | None, Next | None]:
     """The marker, and what to do about it; (status, None) = done and every check passes."""
     if isinstance(reply, Failed):
-        return None, Next("coding_continue", f"Your turn ended early: {reply.message}", "continue")
+        cut = " Go on in smaller parts: write files instead of printing them." if reply.why is Why.TRUNCATED else ""
+        return None, Next("coding_continue", f"Your turn ended early: {reply.message}{cut}", "continue")
     reading = read(BEAD_STATUS, reply.text, data=reply.data, context={"bead_id": bead.id})
     status = reading.value
     if status is None:

@@ -144,7 +144,7 @@ class BuildNode:
             forget=(v.scope,),
             details={"bead": bead.id, "reasons": reasons[::-1]},
             kept="every try's work is kept behind an undo ref, its note in the ledger",
-            next="retry, retry with a note, or edit the bead",
+            next="retry, retry with a note, or edit, split or skip the bead",
         )
 
     async def attempt(self, v: Visit, work: Piece) -> Tried:
@@ -222,7 +222,7 @@ class BuildNode:
                 raise
             session = failed.end.session
             code = "BEAD_ITERATION_TIMEOUT" if isinstance(failed.end, Lapsed) else failed.code
-            return Talk(None, session, (session.token,), failed.message, code)
+            return Talk(None, session, (session.token,), f"{failed.message}{_remedy(failed)}", code)
 
     async def _land(
         self, v: Visit, work: Piece, claim: Claim, *, evidence: BeadEvidence, holding: tuple[CommandSpec, ...],
@@ -236,3 +236,10 @@ class BuildNode:
         await v.put(proven, by=SYSTEM)
         await v.step("done", self.ground.done, v, start, proven, talk.tokens)
         return ""
+
+
+def _remedy(failed: TurnFailed) -> str:
+    """What a fresh session does otherwise."""
+    if failed.code != "AGENT_CONTEXT_TOO_LONG":
+        return ""
+    return ". Work in smaller steps, read only the parts of files that matter, and keep long output out of the conversation"

@@ -54,7 +54,8 @@ def check_seats(ports: Ports, settings: RunSettings, nodes: Collection[NodeDef],
 
 
 def sitting(settings: RunSettings) -> tuple[SeatConfig, ...]:
-    return (*settings.council.seats, *((settings.implementer,) if settings.implementer else ()))
+    others = (settings.implementer, settings.limits.fallback)
+    return (*settings.council.seats, *(seat for seat in others if seat is not None))
 
 
 async def check_models(ports: Ports, settings: RunSettings) -> None:

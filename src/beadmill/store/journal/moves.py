@@ -20,7 +20,7 @@ sc = tables.scopes
 
 @dataclass(frozen=True, slots=True, order=True)
 class Wait:
-    """``kind``: gate, time, lease, session, hold, stop. ``at`` only for time."""
+    """``kind``: gate, time, lease, session, hold, stop, limit. ``at`` only for time and limit."""
 
     kind: str
     key: str

@@ -15,7 +15,7 @@ from beadmill.errors import Superseded
 from beadmill.store import tables
 from beadmill.store.blobs import insert_ignore, put_blob
 from beadmill.store.db import Tx
-from beadmill.store.journal import budgets, leases, moves, visits
+from beadmill.store.journal import budgets, leases, limits, moves, visits
 from beadmill.store.journal.moves import Wait
 
 s, r = tables.sessions, tables.runs
@@ -40,7 +40,8 @@ class Opening:
 
 
 def open_session(tx: Tx, visit: str, owner: str, opening: Opening, *, phase: Phase | None) -> Wait | None:
-    """Inserts the row with its lease; a Wait comes back instead when the run is held or no slot is free.
+    """Inserts the row with its lease; a Wait comes back instead when the run is held, the provider's account is closed
+    until its limit resets, or no slot is free.
 
     Raises Superseded.
     """
@@ -50,6 +51,11 @@ def open_session(tx: Tx, visit: str, owner: str, opening: Opening, *, phase: Pha
     visits.set_phase(tx, visit, phase)
     if tx.run(sa.select(r.c.hold).where(r.c.id == run)).scalar() != Hold.NONE:
         return Wait("hold", run)
+    if opening.kind == "agent":
+        account, call = limits.account_of(opening.seat), opening.token.rpartition("/")[0]
+        until = limits.closed_until(tx.conn, account, now=tx.moment, call=call)
+        if until:
+            return Wait("limit", account, until)
     if opening.slots and not leases.take(
         tx, "agent_slots", opening.pool, opening.token, limit=opening.slots, host=opening.host
     ):
@@ -143,6 +149,8 @@ def book(tx: Tx, token: str, end: Json, *, usage: Usage, price: Price, seconds: 
     )
     leases.free(tx, token)
     moves.woken(tx, "session", token)
+    if agent and end.get("type") not in ("Limited", *limits.SILENT):
+        limits.answered(tx, limits.account_of(row.seat))
     moves.project(tx, row.run_id)
     return True
 

@@ -15,7 +15,7 @@ from beadmill.domain.values import SYSTEM, Actor, Event, GateKind, GateRequest, 
 from beadmill.errors import Blocked, Superseded
 from beadmill.store import blobs, tables
 from beadmill.store.db import Tx
-from beadmill.store.journal import facts, gates, moves, runs, tokens
+from beadmill.store.journal import facts, gates, limits, moves, runs, tokens
 from beadmill.store.journal.moves import Wait
 
 r, v, w, s, ls = tables.runs, tables.visits, tables.waits, tables.sessions, tables.leases
@@ -90,6 +90,8 @@ def _happened(tx: Tx, run: str, wait: Wait) -> bool:
         kind, _, resource = name.partition("/")
         held = sa.select(sa.func.count()).select_from(ls).where(ls.c.kind == kind, ls.c.resource == resource)
         return int(tx.run(held).scalar_one()) < int(limit)
+    if wait.kind == "limit":
+        return not limits.closed_until(tx.conn, wait.key, now=tx.moment)
     if wait.kind == "hold":
         return tx.run(sa.select(r.c.hold).where(r.c.id == run)).scalar() == Hold.NONE
     return False
@@ -224,8 +226,17 @@ def wake_now(tx: Tx, run: str, *, actor: Actor) -> list[str]:
             woken.append(visit)
             ticket = moves.ticket_key(tx, run)
             tx.emit(Event("visit.woken", {"pause": key}), run=run, visit=visit, ticket=ticket, actor=actor)
+    closed = sa.select(w.c.key).join(v, v.c.id == w.c.visit_id).where(v.c.run_id == run, w.c.kind == "limit").distinct()
+    for account in tx.run(closed).scalars().all():
+        woken += [row for row in _waiting(tx, run, str(account)) if row not in woken]
+        limits.ask_again(tx, str(account))
     moves.project(tx, run)
     return woken
+
+
+def _waiting(tx: Tx, run: str, account: str) -> list[str]:
+    query = sa.select(w.c.visit_id).join(v, v.c.id == w.c.visit_id)
+    return [str(x) for (x,) in tx.run(query.where(v.c.run_id == run, w.c.kind == "limit", w.c.key == account))]
 
 
 def running(conn: sa.Connection, worker: str) -> Sequence[tuple[str, str]]:
@@ -241,7 +252,10 @@ def release(tx: Tx, visit: str, owner: str) -> bool:
 
 def wake_due(tx: Tx) -> int:
     """Times that have come: sleeping visits become ready, gates with a countdown lapse to their choice."""
-    due = [x[0] for x in tx.run(sa.select(w.c.visit_id).where(w.c.kind == "time", w.c.at <= tx.now).distinct())]
+    due = [
+        x[0]
+        for x in tx.run(sa.select(w.c.visit_id).where(w.c.kind.in_(("time", "limit")), w.c.at <= tx.now).distinct())
+    ]
     return sum(moves.make_ready(tx, visit) for visit in due) + gates.lapse_due(tx)
 
 

@@ -83,6 +83,7 @@ SETTINGS: Mapping[str, str] = {
     "build": "Building and proof",
     "budget": "Budget",
     "questions": "Questions of agents",
+    "limits": "Limits of providers",
 }
 SETTING: Mapping[str, str] = {
     "implementer": "Implementer",
@@ -115,6 +116,8 @@ SETTING: Mapping[str, str] = {
     "budget.usd": "Budget in US dollars",
     "budget.tokens": "Budget in tokens",
     "budget.minutes": "Budget in agent minutes",
+    "limits.fallback": "Who takes over at a limit",
+    "limits.wait_minutes": "Minutes to wait before that",
     "questions.enabled": "Agents may ask",
     "questions.window_s": "Seconds to answer",
     "allow_hosts": "Hosts in reach",
@@ -269,6 +272,10 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
         case "session.ended":
             who = data.get("seat") or "Beadmill"
             return f"{who} {say(END, data.get('end'))} {_('after')} {float(data.get('seconds') or 0):.1f} s"
+        case "seat.fell_back":
+            return f"{data.get('to')} {_('takes over from')} {data.get('from')}, {_('whose limit ends at')} {data.get('until')}"
+        case "plan.changed":
+            return f"{_('The plan was changed')}: {'; '.join(data.get('changes') or ())}"
         case "session.stuck":
             alive = ", ".join(f"{p.get('pid')} ({p.get('command')})" for p in data.get("processes") or ())
             return f"{_('Could not be stopped and still runs')}: {alive}"
