@@ -37,7 +37,7 @@ from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
 from beadmill.store.db import Store
 from beadmill.store.journal import sessions as journal
-from beadmill.store.ledger import Changes, Facts, Ledger
+from beadmill.store.ledger import Changes, Facts, Ledger, QaBooks
 from beadmill.store.mirror import Mirror
 from beadmill.workspaces.sandboxes import choice
 from beadmill.workspaces.worktrees import Worktrees
@@ -200,6 +200,7 @@ def build_nodes(
     from beadmill.nodes.prd import PrdNode
     from beadmill.nodes.preflight import PreflightNode
     from beadmill.nodes.pull_request import PullRequestNode
+    from beadmill.nodes.qa import QaNode
     from beadmill.nodes.scan import ScanNode
     from beadmill.nodes.script import ScriptNode
     from beadmill.nodes.setup import SetupNode
@@ -217,6 +218,7 @@ def build_nodes(
         SetupNode(trees=trees, ledger=ledger, briefs=briefs),
         BuildNode(trees=trees, ledger=ledger, briefs=briefs),
         VerifyNode(trees=trees, ledger=ledger, briefs=briefs),
+        QaNode(trees=trees, ledger=ledger, briefs=briefs, books=QaBooks(store)),
         IntegrateNode(trees=trees, ledger=ledger, briefs=briefs),
         PullRequestNode(trees=trees, briefs=briefs, forge=forge_of, changes=Changes(store), facts=facts),
         CleanupNode(trees=trees, servers=servers),

@@ -136,6 +136,7 @@ class RunSettings(_Group):
     budget: BudgetSettings = BudgetSettings()
     questions: QuestionSettings = QuestionSettings()
     limits: LimitSettings = LimitSettings()
+    manual_qa: Literal["auto", "on", "off"] = "auto"  # auto: as the SOP's qa node says
     sandbox: Literal["auto", "bubblewrap", "host"] = "auto"  # a start freezes what auto came to
     network: Literal["on", "off", "allow-list"] = "on"  # off: of commands that Beadmill runs; agents need their model
     allow_hosts: tuple[AllowedHost, ...] = ()  # what commands and agents reach with network = allow-list

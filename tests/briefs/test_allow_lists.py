@@ -35,6 +35,8 @@ REFERENCE = {
     "coding": "bead_data bead_notes",
     "iteration_note": "bead_data error_context",
     "final_test": "ticket_details prd beads final_test_notes",
+    "qa_checklist": "ticket_details prd beads final_test_report qa_earlier files",
+    "qa_fix_beads": "ticket_details prd beads qa_failures files",
     "candidate_audit": "ticket_details integration_report final_test_report diff",
     "pull_request": "ticket_details prd integration_report final_test_report diff",
 }

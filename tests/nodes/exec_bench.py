@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ from beadmill.engine.port import Node, NodeSpec, Visit
 from beadmill.forges.local import LocalForge
 from beadmill.processes.contract import Servers, Session
 from beadmill.processes.sessions import FolderSessions
-from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, Order
+from beadmill.processes.spec import AgentEvent, AgentTask, Batch, BoxSpec, EventKind, Order
 from beadmill.settings import RunSettings
 from beadmill.sops.load import load
 from beadmill.store import blobs, tables
@@ -58,11 +58,11 @@ class Told:
     token: str
     end: Ended
     folder: Path
+    said: tuple[AgentEvent, ...] = ()
 
     async def events(self, after: int = 0) -> AsyncIterator[tuple[int, AgentEvent]]:
-        nothing: tuple[tuple[int, AgentEvent], ...] = ()
-        for event in nothing:
-            yield event
+        for n, event in enumerate(self.said, 1):
+            yield n, event
 
     async def order(self, order: Order) -> None:
         return None
@@ -88,19 +88,22 @@ class Told:
 
 @dataclass(slots=True)
 class Desk:
-    """Sessions: batches are real, agents are ``say`` by template."""
+    """Sessions: batches are real, agents are ``say`` by template; those of a template in ``look`` read a file."""
 
     batches: FolderSessions
     says: dict[str, list[Say]] = field(default_factory=dict)
     told: dict[str, Told] = field(default_factory=dict)
     tasks: list[AgentTask] = field(default_factory=list)
+    look: set[str] = field(default_factory=lambda: {"qa_fix_beads"})
 
     async def attach(self, token: str, work: AgentTask | Batch, box: BoxSpec) -> Session:
         if isinstance(work, Batch):
             return await self.batches.attach(token, work, box)
         if token not in self.told:
             self.tasks.append(work)
-            self.told[token] = Told(token, self._say(token, work), self.batches.folder(token))
+            read = AgentEvent(datetime.now(UTC), EventKind.TOOL, {"name": "read", "input": "greet.py"})
+            said = (read,) if work.brief.template in self.look else ()
+            self.told[token] = Told(token, self._say(token, work), self.batches.folder(token), said)
         return self.told[token]
 
     def _say(self, token: str, task: AgentTask) -> Ended:

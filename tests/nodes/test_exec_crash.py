@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 
 import pytest
 import sqlalchemy as sa
@@ -22,24 +23,31 @@ from tests.nodes.test_exec_setup import NEEDED, reply, step
 WHOLE = chain("setup", "build", "verify", "integrate", "pull_request", "cleanup")
 
 
-async def lives(bench: Bench) -> list[str]:
-    """Starts the daemon anew after each death until the run is over; the person merges on the way."""
+Person = Callable[[Bench], Awaitable[None]]
+
+
+async def merges(bench: Bench) -> None:
+    await bench.answer("merge")
+
+
+async def lives(bench: Bench, person: Person = merges) -> list[str]:
+    """Starts the daemon anew after each death until the run is over; ``person`` answers every gate on the way."""
     died: list[str] = []
     async with asyncio.timeout(110):
         while bench.run_state() == "active":
             try:
-                await life(bench)
+                await life(bench, person)
             except* Crashed as group:
                 died += [str(error) for error in group.exceptions]
     return died
 
 
-async def life(bench: Bench) -> None:
+async def life(bench: Bench, person: Person) -> None:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(bench.dispatching().serve())
         while bench.run_state() == "active" and not task.done():
             if bench.gates():
-                await bench.answer("merge")
+                await person(bench)
             await asyncio.wait([task], timeout=0.05)
         task.cancel()
 

@@ -140,6 +140,7 @@ class IntegrationReport(Document):
     branch: str
     undo_ref: str = ""
     completed_at: str = ""
+    manual_qa: str = ""  # how the last round of manual QA ended, "" = there was none
 
 
 class PullRequestText(Record):

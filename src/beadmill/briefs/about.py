@@ -45,6 +45,10 @@ ABOUT: Mapping[str, Mapping[str, str]] = {
         "final_test_note": "a failed final test leaves a note to the next try",
         "review": "another seat reviews the whole change",
     },
+    "qa": {
+        "qa_checklist": "writes the list that a person checks by hand",
+        "qa_fix_beads": "plans how failed checks are mended",
+    },
     "integrate": {"candidate_audit": "decides which changed files belong into the change"},
     "pull_request": {"pull_request": "writes title and text of the pull request"},
     "any stage": {"repair": "asks again for a reply that could not be read"},

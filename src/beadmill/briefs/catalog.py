@@ -48,6 +48,8 @@ TITLES: Mapping[str, str] = {
     "final_test_notes": "Notes of earlier tries",
     "final_test_report": "Final test",
     "integration_report": "Integration",
+    "qa_earlier": "Earlier rounds of manual QA",
+    "qa_failures": "What failed, in groups",
     "files": "Changed files",
     "diff": "Diff",
     "previous_reply": "Your last reply",
@@ -66,6 +68,7 @@ DROP_ORDER: tuple[str, ...] = (
     "tests",
     "integration_report",
     "final_test_report",
+    "qa_earlier",
     "diff",
     "files",
     "drafts",
@@ -86,6 +89,7 @@ DROP_ORDER: tuple[str, ...] = (
     "coverage_gaps",
     "decisions",
     "bead_data",
+    "qa_failures",
     "previous_reply",
 )
 
@@ -146,6 +150,10 @@ SHEETS: Mapping[str, Sheet] = {
     "final_test": _sheet("ticket_details", "prd", "beads", "execution_setup_profile", "final_test_notes", needs="prd"),
     "final_test_note": _sheet("ticket_details", "error_context", needs="error_context"),
     "review": _sheet("ticket_details", "prd", "beads", "final_test_report", "tests", "files", "diff"),
+    "qa_checklist": _sheet(
+        "ticket_details", "prd", "beads", "final_test_report", "qa_earlier", "files", needs="prd qa_earlier"
+    ),
+    "qa_fix_beads": _sheet("ticket_details", "prd", "beads", "qa_failures", "files", needs="qa_failures"),
     "candidate_audit": _sheet(
         "ticket_details", "integration_report", "final_test_report", "files", "diff", needs="files"
     ),

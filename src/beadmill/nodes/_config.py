@@ -20,6 +20,10 @@ class BuildConfig(Config):
     attempts: int = Field(default=0, ge=0, le=20)  # 0 = the run's build.attempts
 
 
+class QaConfig(Config):
+    by_default: bool = True  # what the setting manual_qa = auto comes to
+
+
 class ScriptConfig(Config):
     """Either ``command`` or a POSIX ``script``, run in the run's worktree, or in its workspace without a repository."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from beadmill.artifacts.beads import Bead, Beads
 from beadmill.artifacts.delivery import BeadEvidence, FinalTestReport, IntegrationReport, PullRequestText
 from beadmill.artifacts.prd import Prd
+from beadmill.artifacts.qa import QaRound
 from beadmill.domain.money import said
 from beadmill.engine.port import Work
 from beadmill.proof.runs import how
@@ -35,6 +36,7 @@ class Dossier:
     report: FinalTestReport
     integration: IntegrationReport
     cost: Cost
+    qa: tuple[QaRound, ...] = ()
 
 
 def body(it: Dossier) -> str:
@@ -46,6 +48,7 @@ def body(it: Dossier) -> str:
         _checks(it),
         _tests(it),
         _bullets("Test changes to look at", _test_changes(it)),
+        _bullets("Manual QA", _manual_qa(it.qa)),
         _bullets("Deviations from the plan", _deviations(it)),
         _review(it),
         _bullets("Follow-ups", it.text.follow_ups),
@@ -118,6 +121,19 @@ def _tests(it: Dossier) -> str:
 
 def _test_changes(it: Dossier) -> list[str]:
     return [f"`{one.path}`: {one.kind.replace('_', ' ')} ({one.detail})" for one in it.report.test_changes]
+
+
+def _manual_qa(rounds: Sequence[QaRound]) -> list[str]:
+    """The newest outcome, and what all rounds led to."""
+    if not rounds:
+        return []
+    last = rounds[-1]
+    told = [f"{last.line}, by {last.by}" + (f" ({' '.join(last.reason.split())})" if last.reason else "")]
+    told += [f"waived: {one.title}: {' '.join(one.reason.split())}" for one in last.waivers]
+    fixed = [f"`{name}`" for one in rounds for name in one.fix_beads]
+    told += [f"mended after a failed check: {', '.join(fixed)}"] if fixed else []
+    improved = [f"{made.ticket} ({made.title})" for one in rounds for made in one.improvements]
+    return told + ([f"improvements for later: {', '.join(improved)}"] if improved else [])
 
 
 def _deviations(it: Dossier) -> list[str]:

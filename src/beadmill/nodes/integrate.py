@@ -80,6 +80,7 @@ class IntegrateNode:
                 )
                 return await self._conflict(v, told_, [f"{run.command} passes again" for run in broken], paths)
         report = _report(tree, branch, candidate, audit, await v.step("now", _now))
+        report = report.model_copy(update={"manual_qa": await v.step("manual-qa", self._manual_qa, v)})
         ref = await v.put(report, by=SYSTEM)
         return Outcome("ok", made=(ref,), note=f"{len(paths)} files in {candidate.commit[:12]} on {tree.base}")
 
@@ -120,6 +121,9 @@ class IntegrateNode:
             budget=AUDIT_TIME,
             idle=AUDIT_TIME,
         )
+
+    async def _manual_qa(self, v: Visit) -> str:
+        return next((one.line for one in reversed(await self.ledger.rounds(v.ref.run))), "")
 
     async def _verify_again(self, v: Visit, tree: Tree, profile: SetupProfile, base: str) -> tuple[CommandRun, ...]:
         """On a moved base the project's tests and the beads' own commands must pass again. What fails on that base by

@@ -19,6 +19,7 @@ from beadmill.artifacts.delivery import (
     PullRequestText,
 )
 from beadmill.artifacts.prd import Prd
+from beadmill.artifacts.qa import QaRound
 from beadmill.artifacts.reading.shapes import PULL_REQUEST
 from beadmill.artifacts.setup import SetupPlan
 from beadmill.briefs import Briefs, PartText
@@ -54,6 +55,7 @@ class Seen:
     diff: str
     patch: str = ""
     prior: PullRequestReport | None = None
+    qa: tuple[QaRound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ class PullRequestNode:
         diff = await self.trees.diff(tree, integration.merge_base, integration.candidate_commit)
         proofs = {bead: BeadEvidence.model_validate(proof) for bead, proof in landed.items()}
         patch = await objects.patch_id(repo_of(tree), integration.merge_base, integration.candidate_commit)
-        return Seen(proofs, await self.facts.cost(v.ref.run), diff[:30_000], patch, await self._prior(v, patch))
+        cost, rounds = await self.facts.cost(v.ref.run), await self.facts.rounds(v.ref.run)
+        return Seen(proofs, cost, diff[:30_000], patch, await self._prior(v, patch), rounds)
 
     async def _prior(self, v: Visit, patch: str) -> PullRequestReport | None:
         if v.ref.n == 1:
@@ -132,7 +135,7 @@ class PullRequestNode:
         ]  # fmt: skip
         known = seen.prior.text if seen.prior is not None else None
         text = known or await self._text(v, parts) or fallback(v.work, prd, beads)
-        return Dossier(v.work, text, prd, beads, seen.proofs, report, integration, seen.cost)
+        return Dossier(v.work, text, prd, beads, seen.proofs, report, integration, seen.cost, seen.qa)
 
     async def _text(self, v: Visit, parts: Sequence[PartText]) -> PullRequestText | None:
         """A model's words without tools; None when it has none."""

@@ -41,6 +41,8 @@ def form(template: str) -> Shape[Any] | None:
         "bead_review": shapes.REVIEW,
         "final_test": shapes.FINAL_TEST,
         "review": shapes.REVIEW,
+        "qa_checklist": shapes.QA_CHECKLIST,
+        "qa_fix_beads": shapes.QA_FIX_BEADS,
         "candidate_audit": shapes.CANDIDATE_AUDIT,
         "pull_request": shapes.PULL_REQUEST,
         "repair": shapes.COVERAGE,

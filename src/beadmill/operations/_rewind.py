@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from beadmill.artifacts.base import Document
 from beadmill.artifacts.delivery import FinalTestReport, IntegrationReport
+from beadmill.artifacts.qa import QaRound
 from beadmill.artifacts.setup import ScanReport
 from beadmill.domain.machine import AttemptState
 from beadmill.engine.port import Work
@@ -30,10 +31,13 @@ async def rewind(ports: Ports, run: str, work: Work, kept: Sequence[str]) -> str
 
 
 def _stood(conn: Connection, run: str, kept: frozenset[str]) -> str:
-    """Derived from what the kept visits made: candidate, final test, last landed bead, base."""
+    """Derived from what the kept visits made: candidate, manual QA, final test, last landed bead, base."""
     integration = _kept(conn, run, kept, IntegrationReport)
     if isinstance(integration, IntegrationReport):
         return integration.candidate_commit
+    by_hand = _kept(conn, run, kept, QaRound)
+    if isinstance(by_hand, QaRound):
+        return by_hand.head
     final = _kept(conn, run, kept, FinalTestReport)
     if isinstance(final, FinalTestReport) and final.commit:
         return final.commit

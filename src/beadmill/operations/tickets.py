@@ -28,6 +28,7 @@ from beadmill.settings import RunSettings
 from beadmill.store import tables as t
 from beadmill.store.db import Tx
 from beadmill.store.journal import runs as journal
+from beadmill.store.journal import tickets as made
 
 Sort = Literal["updated", "created", "priority"]
 EDITABLE = ("title", "description", "acceptance", "priority", "sop", "overrides")
@@ -59,7 +60,7 @@ async def create(
         "overrides": dict(overrides or {}),
     }
     values = await _checked(ports, fields)
-    made = await ports.store.write(
+    ticket = await ports.store.write(
         lambda tx: once(
             tx,
             key,
@@ -70,20 +71,12 @@ async def create(
             act=lambda: _insert(tx, project, values, actor),
         )
     )
-    return await show(ports, made, actor=actor)
+    return await show(ports, ticket, actor=actor)
 
 
 def _insert(tx: Tx, project: str, values: dict[str, Any], actor: Actor) -> str:
     row = project_row(tx.conn, project)
-    p = t.projects
-    number = tx.run(
-        sa.update(p).where(p.c.id == row.id).values(counter=p.c.counter + 1).returning(p.c.counter)
-    ).scalar_one()
-    ticket = f"{project}-{number}"
-    state = {"state": TicketState.DRAFT, "status": Phase.DRAFT, "created": tx.now, "updated": tx.now}
-    tx.run(sa.insert(t.tickets).values(project_id=row.id, key=ticket, **values, **state))
-    tx.emit(Event("ticket.created", {"title": values["title"]}), ticket=ticket, actor=actor)
-    return ticket
+    return made.insert(tx, row.id, project, values, actor=actor)
 
 
 async def _checked(ports: Ports, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from beadmill.artifacts.qa import Evidence, QaRound
 from beadmill.domain.bead import Attempt
 from beadmill.domain.change import Change
 from beadmill.domain.ended import CommandResult
 from beadmill.domain.machine import AttemptState
 from beadmill.domain.values import Json, RunId, VisitRef
 from beadmill.store.db import Store
-from beadmill.store.journal import attempts, changes, facts
+from beadmill.store.journal import attempts, changes, facts, qa
 
 
 class Ledger:
@@ -57,6 +58,10 @@ class Ledger:
         """See journal.facts.lane."""
         return await self._store.write(lambda tx: facts.lane(tx, run, holder, live=live))
 
+    async def rounds(self, run: RunId) -> tuple[QaRound, ...]:
+        """Every finished round of manual QA, oldest first."""
+        return await self._store.read(lambda conn: qa.rounds(conn, run))
+
     async def check(
         self, run: str, visit: str | VisitRef, *, bead: str, purpose: str, result: CommandResult, commit: str, key: str
     ) -> None:
@@ -100,3 +105,26 @@ class Facts:
 
     async def cost(self, run: RunId) -> facts.Cost:
         return await self._store.read(lambda conn: facts.cost(conn, run))
+
+    async def rounds(self, run: RunId) -> tuple[QaRound, ...]:
+        """Every finished round of manual QA, oldest first."""
+        return await self._store.read(lambda conn: qa.rounds(conn, run))
+
+
+class QaBooks:
+    """What manual QA keeps beside its documents: files that people added, and the tickets it made."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def evidence(self, visit: VisitRef) -> tuple[Evidence, ...]:
+        """In the order in which they were added; removed ones left out."""
+        return await self._store.read(lambda conn: qa.evidence(conn, str(visit)))
+
+    async def earlier(self, visit: VisitRef) -> tuple[qa.Earlier, ...]:
+        """The rounds of the run before this visit, oldest first."""
+        return await self._store.read(lambda conn: qa.earlier(conn, visit))
+
+    async def improve(self, wish: qa.Wish, *, key: str) -> str:
+        """A draft ticket; the same ``key`` is the same ticket. Returns its key. Raises Conflict without a project."""
+        return await self._store.write(lambda tx: qa.improve(tx, wish, key=key))

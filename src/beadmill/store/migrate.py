@@ -13,7 +13,7 @@ from beadmill import __version__
 from beadmill.errors import Unavailable
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
-HEAD = "0003"
+HEAD = "0004"
 
 
 def current(engine: Engine) -> str:

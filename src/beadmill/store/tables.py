@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
-from sqlalchemy.schema import SchemaItem
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, String, Text, UniqueConstraint
 from sqlalchemy.types import JSON
 
-metadata = MetaData()
-ID = BigInteger().with_variant(Integer, "sqlite")
+from beadmill.store.tables_base import ID, metadata, pk, table
+from beadmill.store.tables_qa import qa_evidence, qa_improvements
 
-
-def table(name: str, *columns: SchemaItem) -> Table:
-    return Table(name, metadata, *columns)
-
-
-def pk() -> Column[int]:
-    return Column("id", ID, primary_key=True, autoincrement=True)
+__all__ = ["ID", "metadata", "pk", "qa_evidence", "qa_improvements", "table"]
 
 
 # --- people and projects ------------------------------------------------------------------------------------------

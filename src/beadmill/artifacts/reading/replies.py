@@ -12,6 +12,7 @@ from beadmill.artifacts.beads import BlueprintBead, Dependencies
 from beadmill.artifacts.council import Change, Resolution
 from beadmill.artifacts.delivery import FileAudit
 from beadmill.artifacts.interview import AnswerType, Option, PhaseName
+from beadmill.artifacts.qa import FixBead, NotByHand, QaItemText
 
 D = TypeVar("D", bound=Document)
 
@@ -113,6 +114,18 @@ class Votes(Record):
 
 class Audit(Record):
     files: tuple[FileAudit, ...]
+
+
+class ChecklistForm(Record):
+    """A checklist as a model writes it; Beadmill numbers the items and works out the coverage."""
+
+    summary: str = ""
+    items: tuple[QaItemText, ...] = Field(min_length=1)
+    not_applicable_prd_refs: tuple[NotByHand, ...] = ()
+
+
+class FixBeadsForm(Record):
+    beads: tuple[FixBead, ...] = Field(min_length=1)
 
 
 class Text(Record):

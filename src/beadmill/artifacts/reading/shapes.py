@@ -18,6 +18,7 @@ from beadmill.artifacts.reading.of_delivery import (
 )
 from beadmill.artifacts.reading.of_interview import FILLED_ANSWERS, QUESTIONS, REFINED_QUESTIONS, TURN
 from beadmill.artifacts.reading.of_prd import PRD, REFINED_PRD, REVISED_PRD
+from beadmill.artifacts.reading.of_qa import QA_CHECKLIST, QA_FIX_BEADS
 from beadmill.artifacts.reading.of_votes import VOTES
 from beadmill.artifacts.reading.shape import Shape
 
@@ -44,6 +45,8 @@ SHAPES: dict[str, Shape[Any]] = {
         FINAL_TEST,
         REVIEW,
         CANDIDATE_AUDIT,
+        QA_CHECKLIST,
+        QA_FIX_BEADS,
         PULL_REQUEST,
         NOTE,
     )
@@ -62,6 +65,8 @@ __all__ = [
     "NOTE",
     "PRD",
     "PULL_REQUEST",
+    "QA_CHECKLIST",
+    "QA_FIX_BEADS",
     "QUESTIONS",
     "REFINED_BLUEPRINT",
     "REFINED_PRD",
