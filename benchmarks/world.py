@@ -100,6 +100,7 @@ async def make(root: Path, agents: Mapping[str, Mapping[str, str]], scenario: Ma
     lines = ["port = 0"]
     for name, options in agents.items():
         lines += [f"[agents.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in options.items())]
+    lines += ["[defaults]", 'manual_qa = "off"']
     (place.home / "config.toml").write_text("\n".join(lines) + "\n")
     return place
 

@@ -75,7 +75,9 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     place.home.mkdir(parents=True, mode=0o700)
     await material.make_repository(place)
     material.write_scenario(place)
-    (place.home / "config.toml").write_text(f'[agents.scripted]\nscenario = "{place.scenario}"\n')
+    (place.home / "config.toml").write_text(
+        f'[agents.scripted]\nscenario = "{place.scenario}"\n[defaults]\nmanual_qa = "off"\n'
+    )
     record = await asyncio.to_thread(daemon.ensure, place.home, say=lambda _text: None, port=0)
     try:
         yield Site(place, record)

@@ -49,7 +49,7 @@ class DaemonWorld(Shown):
         await material.make_repository(place)
         material.write_scenario(place)
         place.home.mkdir(mode=0o700)
-        lines = ["port = 0", "[agents.scripted]", f'scenario = "{place.scenario}"']
+        lines = ["port = 0", "[agents.scripted]", f'scenario = "{place.scenario}"', "[defaults]", 'manual_qa = "off"']
         (place.home / "config.toml").write_text("\n".join(lines) + "\n")
         return cls(place)
 

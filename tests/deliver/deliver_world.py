@@ -14,7 +14,7 @@ from beadmill.app import House, build
 from beadmill.demo import material
 from beadmill.domain.values import Actor
 from beadmill.operations import gates, interviews, projects, tickets
-from beadmill.settings import Settings
+from beadmill.settings import RunSettings, Settings
 from beadmill.store import tables
 
 ME = Actor("user", "owner", "test")
@@ -37,7 +37,8 @@ class World:
 
     def settings(self) -> Settings:
         agents = {"scripted": {"scenario": str(self.place.scenario)}}
-        return Settings(home=self.place.home, agents=agents, port=0)
+        defaults = RunSettings(manual_qa="off")
+        return Settings(home=self.place.home, agents=agents, port=0, defaults=defaults)
 
     def house(self) -> House:
         return build(self.settings())

@@ -69,7 +69,7 @@ class TestScripted:
         assert counted == {
             "ticket": "DEMO-1",
             "status": "completed",
-            "visits": 11,
+            "visits": 12,
             "beads": beads,
             "retries": 1,
             "gates": 7,

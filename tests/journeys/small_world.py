@@ -243,6 +243,7 @@ class Small:
         self.cli.home.mkdir(mode=0o700)
         lines = ["port = 0", "[agents.scripted]", f"scenario = {json.dumps(str(self.root / 'scenario.json'))}"]
         lines += ["[agents.codex]", 'path = "/nowhere/codex"']  # whatever is installed on this machine
+        lines += ["[defaults]", 'manual_qa = "off"']
         (self.cli.home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def script(self, *first: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from beadmill.nodes.interview import InterviewNode
 from beadmill.nodes.prd import PrdNode
 from beadmill.nodes.preflight import PreflightNode
 from beadmill.nodes.pull_request import PullRequestNode
+from beadmill.nodes.qa import QaNode
 from beadmill.nodes.scan import ScanNode
 from beadmill.nodes.script import ScriptNode
 from beadmill.nodes.setup import SetupNode
@@ -31,6 +32,7 @@ NODES = (
     SetupNode,
     BuildNode,
     VerifyNode,
+    QaNode,
     IntegrateNode,
     PullRequestNode,
     CleanupNode,
@@ -49,6 +51,7 @@ def test_the_small_sop_is_deliver_with_other_planning() -> None:
         "interview": {"mode": "solo", "questions": 5, "passes": 1, "policy": "auto_when_clean"},
         "prd": {"mode": "solo", "passes": 2, "approve": "later"},
         "beads": {"mode": "solo", "passes": 2, "together": ["prd"]},
+        "qa": {"by_default": False},
     }
 
 
@@ -79,7 +82,10 @@ def test_deliver_leads_from_the_ticket_to_the_merged_change() -> None:
         "preflight ok -> setup",
         "setup ready -> build",
         "build ok -> verify",
-        "verify ok -> integrate",
+        "verify ok -> qa",
+        "qa passed -> integrate",
+        "qa waived -> integrate",
+        "qa skipped -> integrate",
         "integrate ok -> pull_request",
         "pull_request merged -> cleanup",
         "pull_request closed -> cleanup",
@@ -90,6 +96,7 @@ def test_deliver_goes_back_to_build_five_times_at_most() -> None:
     back = [(str(e), e.max_visits) for e in graph("deliver").edges if e.rework]
     assert back == [
         ("verify failed -> build", 5),
+        ("qa fixes -> build", 5),
         ("integrate conflict -> build", 5),
         ("pull_request changes_requested -> build", 5),
         ("pull_request checks_failed -> build", 5),

@@ -104,7 +104,7 @@ async def _furnish(where: material.Place, agents: Mapping[str, Mapping[str, Json
     (where.root / MARK).touch()
     await material.make_repository(where)
     material.write_scenario(where)
-    lines = ["# Written by beadmill demo", "port = 0"]
+    lines = ["# Written by beadmill demo", "port = 0", "", "[defaults]", 'manual_qa = "off"']
     for name, values in agents.items():
         lines += ["", f"[agents.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
     (where.home / "config.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
