@@ -36,6 +36,7 @@ from beadmill.profile import Profile
 from beadmill.settings import Settings
 from beadmill.sops import kind_specs, load
 from beadmill.store.db import Store
+from beadmill.store.evidence import EvidenceFiles
 from beadmill.store.journal import sessions as journal
 from beadmill.store.ledger import Changes, Facts, Ledger, QaBooks
 from beadmill.store.mirror import Mirror
@@ -159,15 +160,15 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     engine = Dispatcher(store, sessions, nodes, graph_of, worker=worker, prices=prices, live=live)
     kinds = kind_specs(node.spec for node in nodes.values())
     ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices, profile=profile)
-    recover = functools.partial(sweep, store, sessions)
+    recover = functools.partial(sweep, store, sessions, settings.home)
     services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
     return House(settings, store, ports, EngineThread(recover, *services))
 
 
-async def sweep(store: Store, sessions: FolderSessions) -> None:
+async def sweep(store: Store, sessions: FolderSessions, home: Path) -> None:
     """Nothing runs on that nobody waits for: lost sessions, and those of no open row."""
     try:
-        for path in sessions.sweep_temporary():
+        for path in (*EvidenceFiles(home / "evidence").sweep(), *sessions.sweep_temporary()):
             log.warning("removed a half-written file: %s", path)
         swept = await sessions.sweep(set(await store.read(journal.open_tokens)))
     except (

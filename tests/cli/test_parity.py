@@ -52,7 +52,7 @@ def verbs() -> dict[str, set[str]]:
 
 def called(function: ast.FunctionDef) -> list[str]:
     calls = [c for c in ast.walk(function) if isinstance(c, ast.Call) and isinstance(c.func, ast.Attribute)]
-    ours = [c for c in calls if c.func.attr in ("call", "text", "follow") and c.args]  # type: ignore[attr-defined]
+    ours = [c for c in calls if c.func.attr in ("call", "text", "follow", "send", "save") and c.args]  # type: ignore[attr-defined]
     return [c.args[0].value for c in ours if isinstance(c.args[0], ast.Constant) and isinstance(c.args[0].value, str)]
 
 

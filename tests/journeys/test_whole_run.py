@@ -39,7 +39,9 @@ async def test_the_demo_ticket_is_merged_by_the_command_line_alone(tmp_path: Pat
     await material.make_repository(place)
     material.write_scenario(place)
     place.home.mkdir(mode=0o700)
-    config = f"port = 0\n[agents.scripted]\nscenario = {json.dumps(str(place.scenario))}\n[defaults]\nmanual_qa = \"off\"\n"
+    config = (
+        f'port = 0\n[agents.scripted]\nscenario = {json.dumps(str(place.scenario))}\n[defaults]\nmanual_qa = "off"\n'
+    )
     (place.home / "config.toml").write_text(config)
     seats = 'council.seats=["scripted/alpha", "scripted/beta", "scripted/gamma"]'
     assert cli("project", "add", str(place.checkout), "--short", "DEMO", "--set", seats).code == 0

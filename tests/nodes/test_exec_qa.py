@@ -19,9 +19,9 @@ from beadmill.store import tables
 from beadmill.store.journal import qa
 from beadmill.store.ledger import QaBooks
 from tests.conftest import Git
-from tests.nodes.exec_bench import Bench, chain, put, writes
+from tests.nodes.exec_bench import GOOD, Bench, chain, put, writes
 from tests.nodes.test_exec_crash import lives, once_each
-from tests.nodes.test_exec_delivery import GOOD, REWORK, equipped, final, run
+from tests.nodes.test_exec_delivery import REWORK, equipped, final, run
 
 D = TypeVar("D", bound=Document)
 

@@ -120,10 +120,10 @@ async def test_a_start_ends_what_nobody_owns_and_leaves_alone_what_somebody_does
 ) -> None:
     key, session = await working(ports, owner)
     assert isinstance(ports.sessions, FolderSessions)
-    await app.sweep(ports.store, ports.sessions)
+    await app.sweep(ports.store, ports.sessions, ports.settings.home)
     assert session.live()
     await ports.store.write(lambda tx: tx.run(sa.delete(t.sessions)))
-    await app.sweep(ports.store, ports.sessions)
+    await app.sweep(ports.store, ports.sessions, ports.settings.home)
     assert (session.live(), session.running()) == (False, set())
     await tickets.cancel(ports, key, actor=owner)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
 from beadmill.errors import BeadmillError, Unavailable
@@ -80,8 +81,33 @@ class Client:
             headers["Idempotency-Key"] = uuid.uuid4().hex
             payload = b"" if body is None else json.dumps(body).encode()
             headers |= {"Content-Type": "application/json"} if payload else {}
+        return self._until_taken(route.method, _url(route.url(**path), query), payload, headers)
+
+    def send(self, operation: str, source: BinaryIO, *, query: Mapping[str, Any], **path: str | int) -> Any:
+        """``source`` goes as it is, read while it is sent. Answers and raises as ``call`` does."""
+        route, size = ROUTES[operation], source.seek(0, 2)
+        headers = self._headers() | {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+        return json.loads(self._until_taken(route.method, _url(route.url(**path), query), source, headers))
+
+    def save(self, operation: str, into: BinaryIO, **path: str | int) -> None:
+        """Writes the bytes of an answer as they come. Raises as ``call`` does."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.record.port, timeout=SLOW)
+        try:
+            connection.request("GET", ROUTES[operation].url(**path), headers=self._headers())
+            answer = connection.getresponse()
+            if answer.status >= 400:
+                raise _refused(answer.status, answer.read().decode())
+            shutil.copyfileobj(answer, into)
+        except (OSError, http.client.HTTPException) as error:
+            raise _away(self.record, error) from error
+        finally:
+            connection.close()
+
+    def _until_taken(self, method: str, url: str, payload: bytes | BinaryIO | None, headers: Mapping[str, str]) -> str:
         while True:
-            status, said = self._send(route.method, _url(route.url(**path), query), payload, headers)
+            if payload is not None and not isinstance(payload, bytes):
+                payload.seek(0)
+            status, said = self._send(method, url, payload, headers)
             if status < 400:
                 return said
             refused = _refused(status, said)
@@ -91,7 +117,9 @@ class Client:
             sys.stderr.write(f"{refused.message}: waiting {wait:.0f} s …\n")
             time.sleep(wait)  # nothing was done: the same request again
 
-    def _send(self, method: str, url: str, payload: bytes | None, headers: Mapping[str, str]) -> tuple[int, str]:
+    def _send(
+        self, method: str, url: str, payload: bytes | BinaryIO | None, headers: Mapping[str, str]
+    ) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", self.record.port, timeout=SLOW)
         try:
             connection.request(method, url, payload, dict(headers))

@@ -18,6 +18,7 @@ GROUPS: Final = {
     "ticket": "tickets",
     "gate": "gates",
     "interview": "interviews",
+    "qa": "qa",
     "bead": "plan",
     "run": "runs",
     "artifact": "artifacts",

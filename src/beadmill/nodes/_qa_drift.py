@@ -71,7 +71,8 @@ class Drift:
 
     async def settle(self, v: Visit, tree: Tree, base: QaBaseline, shows: tuple[ArtifactRef, ...]) -> Settled:
         """Asks as often as the tree differs; each answer is carried out and leaves a receipt."""
-        head, receipts = base.head, ()
+        head = base.head
+        receipts: tuple[DriftReceipt, ...] = ()
         for n in count(1):
             found = await v.step(f"look-{n}", self.look, tree, head, base.local_only)
             if found == Found(head, tree.ref, ()):

@@ -62,6 +62,7 @@ from beadmill.operations.views.prompts import (
     SessionContext,
     StageContext,
 )
+from beadmill.operations.views.qa import EvidenceView, QaRoundView, QaView
 from beadmill.operations.views.trail import TrailKind, TrailLine, TrailView
 from beadmill.operations.views.work import (
     BudgetView,
@@ -108,6 +109,7 @@ __all__ = [
     "EditedView",
     "EventView",
     "EventsView",
+    "EvidenceView",
     "FaultView",
     "GateLine",
     "GateView",
@@ -130,6 +132,8 @@ __all__ = [
     "PromptLine",
     "PromptView",
     "PromptsView",
+    "QaRoundView",
+    "QaView",
     "RepositoryView",
     "RevertedView",
     "RunLine",

@@ -64,7 +64,7 @@ def remove(tx: Tx, row: sa.Row[Any], *, actor: Actor) -> bool:
     told = {"item": row.item, "id": row.id, "name": row.name}
     _told(tx, "qa.evidence_removed", told, visit=row.visit_id, ticket=row.ticket, actor=actor)
     left = sa.select(sa.func.count()).select_from(e).where(e.c.sha256 == row.sha256, e.c.removed.is_(None))
-    return tx.run(left).scalar_one() == 0
+    return int(tx.run(left).scalar_one()) == 0
 
 
 def _told(tx: Tx, kind: str, data: dict[str, Json], *, visit: str, ticket: str, actor: Actor) -> None:

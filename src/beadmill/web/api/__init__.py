@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from beadmill.web.api import artifacts, docs, gates, house, projects, prompts, runs, streams, tickets
+from beadmill.web.api import artifacts, docs, gates, house, projects, prompts, qa, runs, streams, tickets
 
 
 def routers() -> Sequence[APIRouter]:
-    return [part.router for part in (projects, tickets, gates, runs, artifacts, streams, prompts, house, docs)]
+    return [part.router for part in (projects, tickets, qa, gates, runs, artifacts, streams, prompts, house, docs)]
