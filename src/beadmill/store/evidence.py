@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import uuid
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from beadmill.errors import BeadmillError, Conflict, NotFound
+from beadmill.errors import BeadmillError, Conflict, NotFound, Refused
 
 LIMIT = 250 * 1024 * 1024  # bytes a file
 CHUNK = 1024 * 1024
@@ -124,20 +125,32 @@ class EvidenceFiles:
 
     @contextmanager
     def _folder(self, name: str) -> Iterator[int]:
-        """A folder below the root, both of them real: a link in their place is an error of the operating system."""
+        """A folder below the root, both of them real. Raises Refused for a link in their place."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_RDONLY | os.O_DIRECTORY | _NO_LINK
-        root = os.open(self.root, flags)
+        root = self._open(str(self.root))
         try:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=root)
-            folder = os.open(name, flags, dir_fd=root)
+            folder = self._open(name, root)
         finally:
             os.close(root)
         try:
             yield folder
         finally:
             os.close(folder)
+
+    def _open(self, name: str, above: int | None = None) -> int:
+        try:
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK, dir_fd=above)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise Refused(
+                f"{self.root} or {name} in it is no folder of ours: links are not followed",
+                code="EVIDENCE_PLACE",
+                kept="whatever it leads to was not touched",
+                next="put a real folder in its place",
+            ) from error
 
 
 def _write(place: int, chunk: bytes) -> None:

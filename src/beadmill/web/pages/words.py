@@ -122,9 +122,23 @@ SETTING: Mapping[str, str] = {
     "questions.window_s": "Seconds to answer",
     "allow_hosts": "Hosts in reach",
     "readable": "Folders shown read-only",
+    "manual_qa": "Manual QA",
     "agent_slots": "Agent sessions at the same time",
     "parallel_tickets": "Tickets that build at the same time",
     "context_tokens": "Tokens per brief",
+}
+QA_OUTCOME: Mapping[str, str] = {
+    "pass": "As expected",
+    "fail": "Failed",
+    "waive": "Let it through",
+    "improvement": "Could be better",
+    "pending": "Not checked yet",
+}
+COVERED: Mapping[str, str] = {
+    "covered": "covered",
+    "partially_covered": "partially",
+    "uncovered": "by no item",
+    "not_applicable": "not by hand",
 }
 GATE: Mapping[str, str] = {
     "approve": "Approval",
@@ -156,6 +170,10 @@ CHOICE: Mapping[str, str] = {
     "continue": "Continue the conversation",
     "keep": "Keep this work and go on",
     "raise": "Raise the budget and go on",
+    "submit": "Submit the results",
+    "skip": "Skip manual QA",
+    "include": "Take the changes along",
+    "discard": "Discard the changes",
 }
 KIND: Mapping[str, str] = {
     "prd": "Requirements",
@@ -181,6 +199,11 @@ KIND: Mapping[str, str] = {
     "council_votes": "Votes of the council",
     "council_refined": "Refinement of the winner",
     "coverage": "Coverage checks",
+    "qa_checklist": "Checklist",
+    "qa_baseline": "Worktree before the check",
+    "qa_results": "Results of the check",
+    "qa_fix_beads": "Beads for what failed",
+    "qa_round": "Round of manual QA",
     "reply": "Raw reply of an agent",
 }
 SEAT: Mapping[str, str] = {
@@ -279,6 +302,15 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
         case "session.stuck":
             alive = ", ".join(f"{p.get('pid')} ({p.get('command')})" for p in data.get("processes") or ())
             return f"{_('Could not be stopped and still runs')}: {alive}"
+        case "qa.checklist_ready":
+            return f"{_('The checklist is ready')}: {data.get('items')} {_('items')}"
+        case "qa.completed":
+            return f"{_('Manual QA')} v{data.get('version')}: {data.get('outcome')}"
+        case "qa.evidence_uploaded" | "qa.evidence_removed":
+            act = _("added") if kind == "qa.evidence_uploaded" else _("removed")
+            return f"{data.get('item')}: {data.get('name')} {act}"
+        case "qa.improvement_created":
+            return f"{_('A ticket for later')}: {data.get('ticket')}"
         case "run.amended":
             return f"{node}: {_('edited after its approval; what follows begins anew')}"
         case "run.sent_back":
