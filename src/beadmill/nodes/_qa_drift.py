@@ -10,7 +10,7 @@ from itertools import count
 
 from beadmill.artifacts.delivery import FinalTestReport
 from beadmill.artifacts.qa import DriftReceipt, QaBaseline
-from beadmill.domain.values import ArtifactRef, GateAnswer, GateKind, GateRequest
+from beadmill.domain.values import ArtifactRef, Event, GateAnswer, GateKind, GateRequest
 from beadmill.engine.port import Visit
 from beadmill.git import refs
 from beadmill.nodes import _inputs
@@ -81,6 +81,7 @@ class Drift:
             receipt = await v.step(
                 f"settle-{n}", self._carry_out, v, tree, head, found=found, answer=answer, local=base.local_only
             )
+            await v.emit(f"drift-{n}", _event(receipt))
             head = receipt.commit or head
             receipts = (*receipts, receipt)
         raise AssertionError("count never ends")
@@ -128,6 +129,13 @@ def _included(found: Found, answer: GateAnswer) -> tuple[str, ...]:
     payload = answer.payload if isinstance(answer.payload, dict) else {}
     wanted = payload.get("paths")
     return found.paths if wanted is None else tuple(path for path in found.paths if path in wanted)
+
+
+def _event(receipt: DriftReceipt) -> Event:
+    data = {"included": list(receipt.included), "discarded": list(receipt.discarded), "undo": receipt.undo_ref}
+    if receipt.choice == "include":
+        return Event("qa.drift_included", data)
+    return Event("qa.drift_discarded", data)
 
 
 def _gate(found: Found, head: str, shows: tuple[ArtifactRef, ...]) -> GateRequest:

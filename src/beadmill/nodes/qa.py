@@ -157,6 +157,7 @@ class QaNode:
                 v.at("fixes"), seen.tree, done.checklist, done.results, seen.material(v.work)
             )
             await v.put(fixes, by=SYSTEM, parent=done.ref)
+            await v.emit("fixes", Event("qa.fixes_created", {"version": v.ref.n, "beads": list(fixes.ids)}))
         tickets: dict[str, str] = {}
         for wish in () if done.results.skipped else wishes(v, done.checklist, done.results):
             key = f"{v.ref}#{wish.item}"
