@@ -50,6 +50,10 @@ CHECKS: Final = dict.fromkeys(("tests", "lint", "typecheck", "qualitative"), "pa
 AGAIN: Final = item("The README", recheck_state="pending_recheck", prior_item_ids=["qa-v1-001"], lineage_id="qa-v1-001")
 
 
+def planned() -> str:
+    return f"<MANUAL_QA_FIX_BEADS>\n{json.dumps({'beads': [FIX]})}\n</MANUAL_QA_FIX_BEADS>"
+
+
 BEAD: Final = f"qa-v1-{hashlib.sha256(f'{RUN}/qa.1 qa-v1-001'.encode()).hexdigest()[:12]}"
 
 
@@ -57,11 +61,10 @@ def replies() -> list[dict[str, Any]]:
     """What the scripted agent says of manual QA."""
     status = json.dumps({"bead_id": BEAD, "status": "done", "checks": CHECKS, "interfaces": []})
     mends = {"append": {"path": "README.md", "content": "\nAuthor: somebody\n"}}
-    plan = f"<MANUAL_QA_FIX_BEADS>\n{json.dumps({'beads': [FIX]})}\n</MANUAL_QA_FIX_BEADS>"
     return [
         {"match": {"template": "qa_checklist", "subject": "^v1$"}, "steps": [{"reply": listed(item("The README"))}]},
         {"match": {"template": "qa_checklist"}, "steps": [{"reply": listed(AGAIN)}]},
-        {"match": {"template": "qa_fix_beads"}, "steps": [{"shell": "cat README.md"}, {"reply": plan}]},
+        {"match": {"template": "qa_fix_beads"}, "steps": [{"shell": "cat README.md"}, {"reply": planned()}]},
         {
             "match": {"template": "coding", "subject": f"^{BEAD} try"},
             "steps": [mends, {"reply": f"<BEAD_STATUS>\n{status}\n</BEAD_STATUS>\n"}],

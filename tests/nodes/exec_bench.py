@@ -234,7 +234,10 @@ class Bench:
         return found[0]
 
     async def answer(self, choice: str, **more: Any) -> None:
-        row = await self.gate()
+        await self.decide(await self.gate(), choice, **more)
+
+    async def decide(self, row: sa.RowMapping, choice: str, **more: Any) -> None:
+        """Said twice, as after a crash in the middle of the write, it is one answer."""
         wanted = {"etag": row["etag"], "key": f"k-{row['id']}", "actor": ME, **more}
         await self.store.write(lambda tx: gates.answer(tx, row["id"], choice=choice, **wanted))
         assert self.dispatcher is not None

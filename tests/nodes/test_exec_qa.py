@@ -15,6 +15,7 @@ from beadmill.artifacts.beads import Beads
 from beadmill.artifacts.delivery import IntegrationReport
 from beadmill.artifacts.qa import QaBaseline, QaChecklist, QaFixBeads, QaResults, QaRound
 from beadmill.nodes.qa import QaNode
+from beadmill.operations._skips import skips
 from beadmill.store import tables
 from beadmill.store.journal import qa
 from beadmill.store.ledger import QaBooks
@@ -149,6 +150,8 @@ async def test_a_required_item_is_waived_with_its_reason(bench: Bench) -> None:
     done = bench.last(QaRound)
     assert (done.outcome, [one.reason for one in done.waivers]) == ("waived", ["No speaker here."])
     assert bench.last(IntegrationReport).manual_qa == "v1 waived: 1 waived"
+    (receipt,) = bench.store.read_now(lambda conn: skips(conn, "r1"))
+    assert (receipt.node, receipt.by, receipt.reason) == ("qa", "user:ada", "No speaker here.")
 
 
 async def test_a_skipped_round_keeps_its_entries_and_makes_nothing(bench: Bench) -> None:
@@ -344,11 +347,12 @@ async def test_a_round_that_dies_at_every_name_makes_one_bead_and_one_ticket(
     async def person(bench: Bench) -> None:
         (gate,) = bench.gates()
         if gate["choices"] == ["include", "discard"]:
-            return await bench.answer("include")
+            return await bench.decide(gate, "include")
         if gate["visit_id"] == "r1/qa.1":
             put(bench.tree, {"notes.md": "x\n"})
-            return await submit(bench, FAILED, {**better(), "item": "qa-v1-002"})
-        return await submit(bench, result("pass", version=2))
+            found = [FAILED, {**better(), "item": "qa-v1-002"}]
+            return await bench.decide(gate, "submit", payload={"results": found})
+        return await bench.decide(gate, "submit", payload={"results": [result("pass", version=2)]})
 
     names = once_each(monkeypatch)
     died = await lives(bench, person)

@@ -51,7 +51,7 @@ async def test_the_page_says_what_to_do_and_what_to_expect(signed_in: httpx2.Asy
 async def test_the_ticket_leads_to_the_checklist(signed_in: httpx2.AsyncClient) -> None:
     shown = await page(signed_in, f"/tickets/{KEY}")
     assert f'href="{ADDRESS}"' in shown
-    assert "1 items are required." in text(shown)
+    assert "Required items: 1." in text(shown)
 
 
 async def test_the_form_is_saved_and_sent_with_one_click(signed_in: httpx2.AsyncClient, ports: Ports) -> None:

@@ -81,7 +81,7 @@ class Drift:
             receipt = await v.step(
                 f"settle-{n}", self._carry_out, v, tree, head, found=found, answer=answer, local=base.local_only
             )
-            await v.emit(f"drift-{n}", _event(receipt))
+            await v.emit(f"told-{n}", _event(receipt))
             head = receipt.commit or head
             receipts = (*receipts, receipt)
         raise AssertionError("count never ends")

@@ -102,7 +102,7 @@ class QaNode:
         await v.phase(Phase.WAITING_MANUAL_QA)
         answer, results = await self._ask(v, tree, checklist, ref)
         settled = await self.drift.settle(v.at("drift"), tree, base, (ref, shown))
-        await v.put(results, by=answer.by, parent=ref)
+        await v.put(results, by=answer.by)
         done = Checked(checklist, ref, results, answer, began, settled)
         return await self._made(v, seen, done)
 

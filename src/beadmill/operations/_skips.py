@@ -1,4 +1,4 @@
-"""Skips of interview questions as receipts: who, when, why, and what later took their place."""
+"""Skips of interview questions and of manual QA as receipts: who, when, why, and what later took their place."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from beadmill.artifacts.interview import Answer, Interview, InterviewSession
+from beadmill.artifacts.qa import QaRound
 from beadmill.domain.values import SYSTEM, GateKind, VisitRef
 from beadmill.operations import views
 from beadmill.store import blobs
 from beadmill.store import tables as t
+from beadmill.store.journal import qa as books
 
 d, g = t.decisions.c, t.gates.c
 
@@ -46,8 +48,20 @@ def skips(conn: Connection, run: str) -> list[views.TrailLine]:
     visits: dict[str, _Visit] = {}
     for at, visit, act in sorted(_acts(conn, run), key=lambda one: (one[0], one[1])):
         act(visits.setdefault(visit, _Visit(run, visit)), at)
-    found = [(one.visit, line) for one in visits.values() for line in one.lines]
+    found = [(one.visit, line) for one in visits.values() for line in one.lines] + list(_by_hand(conn, run))
     return [views.TrailLine(kind="skip", run=run, node=VisitRef.parse(visit).node, **line) for visit, line in found]
+
+
+def _by_hand(conn: Connection, run: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Items of manual QA that a person let through, and rounds that they skipped."""
+    for row, one in books.documents(conn, run, QaRound):
+        said = {"at": row.created, "by": one.by}
+        for waived in one.waivers:
+            details = {"surface": "manual_qa_item", "question": waived.item, "prompt": waived.title}
+            yield row.visit, {**said, "reason": waived.reason, "details": details}
+        if one.outcome == "skipped":
+            details = {"surface": "manual_qa", "question": f"v{one.version}", "prompt": "Manual QA"}
+            yield row.visit, {**said, "reason": one.reason, "details": details}
 
 
 def _acts(conn: Connection, run: str) -> Iterator[tuple[str, str, Any]]:
