@@ -224,6 +224,8 @@ def answer_with(row: Any) -> str:
     """The command a person types to answer this gate."""
     if row.kind == "interview" and row.key:
         return f"beadmill interview answer {quote(row.key)}"
+    if row.kind == "qa" and row.key:
+        return f"beadmill qa show {quote(row.key)}"
     first = row.choices[0] if row.choices else "approve"
     return f"beadmill gate answer {quote(row.id)} {quote(first)}"
 
