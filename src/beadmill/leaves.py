@@ -60,6 +60,7 @@ SAYS: Mapping[str, str] = {
     "limits.wait_minutes": "how long a usage limit is waited for before the fallback takes over, where there is one",
     "questions.enabled": "agents may ask while they work",
     "questions.window_s": "seconds to answer; after that the agent decides by itself",
+    "manual_qa": "whether a person checks the verified change by hand; auto: as the SOP says",
     "sandbox": "where agents and commands run",
     "network": "what commands reach, and agents with allow-list",
     "allow_hosts": "what is in reach with network = allow-list",
