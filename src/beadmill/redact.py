@@ -126,6 +126,12 @@ def met(text: str) -> None:
         _MET.add(found[1])
 
 
+def learn(secret: str) -> None:
+    """A secret that came from elsewhere than the environment: a file, another program."""
+    if len(secret) >= _SHORTEST:
+        _MET.add(secret)
+
+
 def known() -> tuple[str, ...]:
     """The secrets of this process now."""
     return (*secrets_of(os.environ), *sorted(_MET))

@@ -1,61 +1,24 @@
-"""What every forge must do. An implementation joins by a ``World`` of its own in ``WORLDS``."""
+"""What every forge must do. An implementation joins by a ``World`` of its own (worlds.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
-from beadmill.errors import Conflict, NotFound, Stale
-from beadmill.forges.contract import ChangeDraft, ChangeRef, ChangeStatus, Forge
-from beadmill.forges.local import LocalForge
+from beadmill.errors import Conflict, NotFound, Refused, Stale
+from beadmill.forges.contract import METHODS, ChangeDraft, ChangeRef, ChangeStatus
+from tests.forges.worlds import WORLDS, World
 
 Git = Callable[..., str]
 
 
-class World(Protocol):
-    """A forge with an origin that a test can push to by plain git."""
-
-    forge: Forge
-    checkout: Path
-
-    def push(self, branch: str, files: dict[str, str], *, onto: str = "main") -> str: ...
-    def base(self) -> str: ...
-
-
-class LocalWorld:
-    """Branches are made in a second clone, as another person would."""
-
-    def __init__(self, repo: Path, git: Git) -> None:
-        self.forge: Forge = LocalForge(repo)
-        self.checkout = repo
-        self._git = git
-        self._clone = repo.parent / "colleague"
-        git(repo.parent, "clone", "-q", str(repo.parent / "origin.git"), "colleague")
-
-    def push(self, branch: str, files: dict[str, str], *, onto: str = "main") -> str:
-        self._git(self._clone, "fetch", "-q")
-        self._git(self._clone, "switch", "-qC", branch, f"origin/{onto}")
-        for name, text in files.items():
-            (self._clone / name).write_text(text)
-            self._git(self._clone, "add", name)
-            self._git(self._clone, "commit", "-qm", f"add {name}")
-        self._git(self._clone, "push", "-qf", "origin", f"HEAD:refs/heads/{branch}")
-        return self._git(self._clone, "rev-parse", "HEAD")
-
-    def base(self) -> str:
-        return self._git(self.checkout.parent / "origin.git", "rev-parse", "main")
-
-
-WORLDS: dict[str, Callable[[Path, Git], World]] = {"local": LocalWorld}
-
-
 @pytest.fixture(params=sorted(WORLDS))
-def world(request: pytest.FixtureRequest, repo: Path, git: Git) -> World:
-    return WORLDS[request.param](repo, git)
+def world(request: pytest.FixtureRequest, repo: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with WORLDS[request.param](repo, git, monkeypatch) as made:
+        yield made
 
 
 @pytest.fixture
@@ -81,7 +44,7 @@ async def test_a_new_change_is_a_draft_and_is_found_by_its_branch(world: World, 
     assert (await world.forge.read(change.ref)).body == draft.body
 
 
-async def test_putting_twice_is_one_change(world: World, draft: ChangeDraft) -> None:
+async def test_c66_putting_twice_is_one_change(world: World, draft: ChangeDraft) -> None:
     assert await world.forge.put(draft) == await world.forge.put(draft)
 
 
@@ -92,7 +55,7 @@ async def test_putting_again_updates_the_open_change(world: World, draft: Change
     assert (await world.forge.read(first.ref)).body == "other"
 
 
-async def test_a_draft_of_another_head_is_a_conflict(world: World, draft: ChangeDraft) -> None:
+async def test_c69_a_draft_of_another_head_is_a_conflict(world: World, draft: ChangeDraft) -> None:
     world.push(draft.branch, {"c": "c\n"}, onto=draft.branch)
     with pytest.raises(Conflict) as caught:
         await world.forge.put(draft)
@@ -116,8 +79,10 @@ async def test_a_branch_with_nothing_new_is_a_conflict(world: World) -> None:
     assert caught.value.code == "NOTHING_TO_MERGE"
 
 
-@pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
+@pytest.mark.parametrize("method", METHODS)
 async def test_a_merge_moves_the_base_to_the_merge(world: World, draft: ChangeDraft, *, method: str) -> None:
+    if method not in world.methods:
+        pytest.skip(f"{world.forge.name} does not {method} by default")
     world.push("main", {"unrelated": "u\n"})
     change = await world.forge.put(draft)
     merged = await world.forge.merge(change.ref, expected_head=draft.head, method=method)
@@ -141,17 +106,17 @@ async def test_a_head_that_moved_after_approval_is_stale(world: World, draft: Ch
     assert world.base() == base
 
 
-async def test_a_conflicting_merge_names_the_paths_and_merges_nothing(world: World, draft: ChangeDraft) -> None:
+async def test_c70_a_conflicting_merge_is_refused_and_nothing_is_done(world: World, draft: ChangeDraft) -> None:
     change = await world.forge.put(draft)
     world.push("main", {"a": "theirs\n"})
     base = world.base()
     with pytest.raises(Conflict) as caught:
         await world.forge.merge(change.ref, expected_head=draft.head)
-    assert caught.value.details == {"paths": ["a"]}
+    assert (caught.value.code, caught.value.kept) == ("MERGE_CONFLICT", "Nothing was merged.")
     assert (world.base(), (await world.forge.read(change.ref)).change.status) == (base, ChangeStatus.DRAFT)
 
 
-async def test_a_closed_change_stays_closed_and_keeps_its_branch(world: World, draft: ChangeDraft) -> None:
+async def test_c67_a_closed_change_stays_closed_and_keeps_its_branch(world: World, draft: ChangeDraft) -> None:
     change = await world.forge.put(draft)
     await world.forge.close(change.ref, note="not wanted")
     await world.forge.close(change.ref, note="again")
@@ -160,7 +125,7 @@ async def test_a_closed_change_stays_closed_and_keeps_its_branch(world: World, d
         await world.forge.merge(change.ref, expected_head=draft.head)
 
 
-async def test_new_work_after_a_close_is_a_new_change(world: World, draft: ChangeDraft) -> None:
+async def test_c67_new_work_after_a_close_is_a_new_change(world: World, draft: ChangeDraft) -> None:
     old = await world.forge.put(draft)
     await world.forge.close(old.ref, note="not wanted")
     head = world.push(draft.branch, {"c": "c\n"}, onto=draft.branch)
@@ -187,3 +152,66 @@ async def test_two_branches_are_two_changes(world: World, draft: ChangeDraft) ->
 async def test_there_are_no_comments_before_anybody_wrote_one(world: World, draft: ChangeDraft) -> None:
     change = await world.forge.put(draft)
     assert [comment async for comment in world.forge.comments(change.ref)] == []
+
+
+async def test_c67_new_work_after_a_close_asks_when_it_is_told_to(world: World, draft: ChangeDraft) -> None:
+    old = await world.forge.put(draft)
+    await world.forge.close(old.ref, note="")
+    head = world.push(draft.branch, {"c": "c\n"}, onto=draft.branch)
+    with pytest.raises(Conflict) as caught:
+        await world.forge.put(replace(draft, head=head, after_close="ask"))
+    asked = (caught.value.code, caught.value.details["number"], caught.value.details["choices"])
+    assert asked == ("CHANGE_CLOSED", old.ref.number, ["reopen", "new"])
+    again = await world.forge.put(replace(draft, head=head, after_close="reopen"))
+    assert (again.ref, again.head, (await world.forge.read(old.ref)).change.head) == (old.ref, head, head)
+
+
+async def test_a_closed_change_is_opened_again_once(world: World, draft: ChangeDraft) -> None:
+    change = await world.forge.put(replace(draft, draft=False))
+    await world.forge.close(change.ref, note="")
+    assert await world.forge.reopen(change.ref) == change
+    assert await world.forge.reopen(change.ref) == change
+
+
+async def test_a_merged_change_is_not_opened_again(world: World, draft: ChangeDraft) -> None:
+    change = await world.forge.put(draft)
+    await world.forge.merge(change.ref, expected_head=draft.head)
+    with pytest.raises(Conflict) as caught:
+        await world.forge.reopen(change.ref)
+    assert caught.value.code == "CHANGE_MERGED"
+
+
+async def test_a_change_made_ready_stays_ready(world: World, draft: ChangeDraft) -> None:
+    change = await world.forge.put(draft)
+    ready = await world.forge.ready(change.ref)
+    assert ready == replace(change, status=ChangeStatus.OPEN)
+    assert await world.forge.ready(change.ref) == ready
+    assert await world.forge.put(draft) == ready
+
+
+async def test_a_closed_change_is_not_made_ready(world: World, draft: ChangeDraft) -> None:
+    change = await world.forge.put(draft)
+    await world.forge.close(change.ref, note="")
+    with pytest.raises(Conflict) as caught:
+        await world.forge.ready(change.ref)
+    assert caught.value.code == "CHANGE_CLOSED"
+
+
+async def test_a_ready_change_says_whether_it_merges(world: World, draft: ChangeDraft) -> None:
+    change = await world.forge.put(replace(draft, draft=False))
+    assert (await world.forge.read(change.ref)).mergeable == "yes"
+    world.push("main", {"a": "theirs\n"})
+    assert (await world.forge.read(change.ref)).mergeable == "no"
+
+
+async def test_a_way_to_merge_that_is_not_there_is_refused(world: World, draft: ChangeDraft) -> None:
+    change, base = await world.forge.put(draft), world.base()
+    with pytest.raises(Refused) as caught:
+        await world.forge.merge(change.ref, expected_head=draft.head, method="octopus")
+    assert (caught.value.code, world.base()) == ("BAD_METHOD", base)
+
+
+async def test_a_base_that_is_not_there_is_named(world: World, draft: ChangeDraft) -> None:
+    with pytest.raises(Conflict) as caught:
+        await world.forge.put(replace(draft, base="develop"))
+    assert caught.value.code == "BASE_MISSING"

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 from beadmill import crashpoints
 from beadmill.errors import BeadmillError, Conflict, Refused, Stale, Unavailable
 from beadmill.forges import records
-from beadmill.forges.contract import Change, ChangeDraft, ChangeRef, ChangeState, ChangeStatus, Comment, Merged
-from beadmill.forges.merging import METHODS, build, signature
+from beadmill.forges.contract import METHODS, Change, ChangeDraft, ChangeRef, ChangeState, ChangeStatus, Comment, Merged
+from beadmill.forges.merging import build, signature
 from beadmill.forges.records import Kept, Record
 from beadmill.git import refs, trees
 from beadmill.git.run import Repo, discover
@@ -45,16 +45,14 @@ class LocalForge:
         return _change(bare, (await self._fresh(bare, kept)).record) if kept else None
 
     async def put(self, draft: ChangeDraft) -> Change:
-        """A closed or merged change with the same head is answered as it is; with another head a new one is opened.
-
-        Raises Conflict when the remote head is not the draft's, or when there is nothing between base and head.
-        """
         bare = await self._bare()
         base = await self._tips(bare, draft)
         kept = await records.newest(bare, draft.branch)
         kept = await self._fresh(bare, kept) if kept else None
         if kept and not kept.record.open and kept.record.head == draft.head:
             return _change(bare, kept.record)
+        if kept and kept.record.status == ChangeStatus.CLOSED:
+            kept = await records.after_close(bare, kept, draft)
         if await refs.is_ancestor(bare, draft.head, base):
             raise Conflict(
                 f"{draft.branch} has nothing that {draft.base} does not have",
@@ -71,6 +69,8 @@ class LocalForge:
             head=draft.head,
             status=ChangeStatus.DRAFT if draft.draft else ChangeStatus.OPEN,
         )
+        if kept and kept.record.status == ChangeStatus.OPEN:  # made ready, it stays ready
+            wanted = replace(wanted, status=ChangeStatus.OPEN)
         crashpoints.reach("forge.put")
         if kept and kept.record.open:
             kept = await records.change(bare, kept, replace(wanted, number=kept.record.number))
@@ -79,11 +79,22 @@ class LocalForge:
         crashpoints.reach("forge.put")
         return _change(bare, kept.record)
 
+    async def ready(self, change: ChangeRef) -> Change:
+        bare = await self._bare()
+        kept = await self._fresh(bare, await records.read(bare, change.number))
+        if not kept.record.open:
+            raise records.over(kept.record)
+        kept = await records.change(bare, kept, replace(kept.record, status=ChangeStatus.OPEN))
+        return _change(bare, kept.record)
+
     async def read(self, change: ChangeRef) -> ChangeState:
         """Looks at the base each time: a change that landed by other hands is merged from then on."""
         bare = await self._bare()
         record = (await self._fresh(bare, await records.read(bare, change.number))).record
-        return ChangeState(_change(bare, record), record.body, merge_sha=record.merge_sha)
+        if not record.open:
+            return ChangeState(_change(bare, record), record.body, merge_sha=record.merge_sha)
+        merged = await trees.merge(bare, await _tip(bare, record.base), record.head)
+        return ChangeState(_change(bare, record), record.body, mergeable="no" if merged.conflicts else "yes")
 
     async def comments(
         self,
@@ -94,7 +105,8 @@ class LocalForge:
         return
         yield
 
-    async def merge(self, change: ChangeRef, *, expected_head: str, method: str = "merge") -> Merged:
+    async def merge(self, change: ChangeRef, *, expected_head: str, method: str = "") -> Merged:
+        method = method or METHODS[0]
         if method not in METHODS:
             raise Refused(f"{method!r} is no way to merge", code="BAD_METHOD", next=f"Choose {', '.join(METHODS)}.")
         bare = await self._bare()
@@ -105,9 +117,7 @@ class LocalForge:
         if record.status == ChangeStatus.MERGED:
             return Merged(record.merge_sha, record.base, record.method)
         if record.status == ChangeStatus.CLOSED:
-            raise Conflict(
-                f"change #{record.number} is closed", code="CHANGE_CLOSED", next="Open it again with a new push."
-            )
+            raise records.over(record)
         base = await _tip(bare, record.base)
         new = await build(bare, record, base, method=method, env=await self._signature())
         crashpoints.reach("forge.merge")
@@ -121,16 +131,17 @@ class LocalForge:
         bare = await self._bare()
         kept = await self._fresh(bare, await records.read(bare, change.number))
         if kept.record.status == ChangeStatus.MERGED:
-            raise Conflict(
-                f"change #{change.number} is merged",
-                code="CHANGE_MERGED",
-                kept=f"Its merge is {kept.record.merge_sha}.",
-            )
+            raise records.over(kept.record)
         if kept.record.status == ChangeStatus.CLOSED:
             return
         crashpoints.reach("forge.close")
         await records.change(bare, kept, replace(kept.record, status=ChangeStatus.CLOSED, note=note))
         crashpoints.reach("forge.close")
+
+    async def reopen(self, change: ChangeRef) -> Change:
+        bare = await self._bare()
+        kept = await self._fresh(bare, await records.read(bare, change.number))
+        return _change(bare, (await records.reopen(bare, kept)).record)
 
     async def _bare(self) -> Repo:
         """Raises Unavailable when origin is no bare repository on this machine."""

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from beadmill.errors import Conflict, NotFound, Stale
-from beadmill.forges.contract import ChangeStatus
+from beadmill.forges.contract import ChangeDraft, ChangeStatus
 from beadmill.git import refs
 from beadmill.git.run import Repo
 from beadmill.git.trees import NOBODY
@@ -100,6 +100,40 @@ async def change(repo: Repo, kept: Kept, record: Record) -> Kept:
     commit = await _write(repo, record, (kept.commit,))
     await refs.update(repo, f"{PREFIX}/{record.number}", commit, old=kept.commit, why=f"beadmill: {record.status}")
     return Kept(record, commit)
+
+
+async def after_close(repo: Repo, kept: Kept, draft: ChangeDraft) -> Kept | None:
+    """What new work on a closed change's branch goes on with, None = a new change. Raises Conflict."""
+    if draft.after_close == "new":
+        return None
+    if draft.after_close == "reopen":
+        return await reopen(repo, kept)
+    raise Conflict(
+        f"somebody closed change #{kept.record.number} of {draft.branch}",
+        code="CHANGE_CLOSED",
+        details={"number": kept.record.number, "choices": ["reopen", "new"]},
+        kept="The branch is pushed; the closed change is as it was.",
+        next="Reopen it, or open a new one.",
+    )
+
+
+async def reopen(repo: Repo, kept: Kept) -> Kept:
+    """Raises Conflict when it is merged."""
+    if kept.record.status == ChangeStatus.MERGED:
+        raise over(kept.record)
+    if kept.record.open:
+        return kept
+    return await change(repo, kept, replace(kept.record, status=ChangeStatus.OPEN, note=""))
+
+
+def over(record: Record) -> Conflict:
+    if record.status == ChangeStatus.MERGED:
+        return Conflict(
+            f"change #{record.number} is merged", code="CHANGE_MERGED", kept=f"Its merge is {record.merge_sha}."
+        )
+    return Conflict(
+        f"change #{record.number} is closed", code="CHANGE_CLOSED", next="Reopen it, or push new work for a new one."
+    )
 
 
 async def _write(repo: Repo, record: Record, before: tuple[str, ...]) -> str:

@@ -1,0 +1,475 @@
+"""The forge contract over a hosting service: one course for all of them, in the words of a ``Service`` each.
+
+Every act looks first, so doing it twice is doing it once; what a service would refuse is refused before it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from beadmill import crashpoints
+from beadmill.errors import BeadmillError, Conflict, NotFound, Refused, Stale, Unavailable
+from beadmill.forges import _faults, address, credentials
+from beadmill.forges._http import Http, Nature
+from beadmill.forges.address import Place
+from beadmill.forges.contract import (
+    METHODS,
+    Change,
+    ChangeDraft,
+    ChangeRef,
+    ChangeState,
+    ChangeStatus,
+    Check,
+    Comment,
+    Merged,
+    Review,
+)
+from beadmill.git.run import discover
+from beadmill.processes.box import Health
+
+SETTLE = (0.5, 1.0, 2.0, 4.0)  # seconds between looks at what a service has not worked out yet
+TITLE = 240  # characters, a draft's prefix not counted
+OPEN = (ChangeStatus.DRAFT, ChangeStatus.OPEN)
+
+
+class Exists(Exception):  # noqa: N818 - a signal between a service and this module
+    """The service says that the branch has a change already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A change as a service tells it. ``id`` is the service's own name for it. ``waits`` = not worked out yet."""
+
+    state: ChangeState
+    id: str = ""
+    waits: bool = False
+
+    @property
+    def change(self) -> Change:
+        return self.state.change
+
+    @property
+    def number(self) -> int:
+        return self.state.change.ref.number
+
+    @property
+    def open(self) -> bool:
+        return self.change.status in OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who the token is and what it may do with the base repository."""
+
+    login: str
+    push: bool
+    drafts: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """``head`` is where branches are pushed, ``base`` is where changes are proposed; a fork has two."""
+
+    head: Place
+    base: Place
+
+    @property
+    def forked(self) -> bool:
+        return self.head.project != self.base.project
+
+
+class Service(Protocol):
+    """What differs between services. Each method is one question or one act; NotFound when there is no such change."""
+
+    async def access(self) -> Access: ...
+    async def tip(self, branch: str) -> str: ...
+    async def ahead(self, draft: ChangeDraft) -> int:
+        """Commits that the head has and the base lacks. Raises Conflict BASE_MISSING."""
+        ...
+
+    async def newest(self, branch: str) -> Pull | None: ...
+    async def get(self, number: int) -> Pull: ...
+    async def create(self, draft: ChangeDraft) -> Pull:
+        """Raises Exists."""
+        ...
+
+    async def edit(self, pull: Pull, draft: ChangeDraft) -> None:
+        """Title, text and base."""
+        ...
+
+    async def ready(self, pull: Pull) -> None: ...
+    async def unready(self, pull: Pull) -> None: ...
+    async def methods(self) -> tuple[str, ...]:
+        """What of METHODS the base repository allows, its own way first."""
+        ...
+
+    async def checks(self, pull: Pull) -> tuple[Check, ...]: ...
+    async def reviews(self, pull: Pull) -> tuple[Review, ...]: ...
+    def comments(self, number: int, since: datetime | None) -> AsyncIterator[Comment]: ...
+    async def merge(self, pull: Pull, method: str) -> bool:
+        """True = a merge queue took it. Raises Stale, Conflict, Refused."""
+        ...
+
+    async def close(self, number: int) -> None: ...
+    async def reopen(self, number: int) -> None: ...
+    async def note(self, number: int, text: str) -> None: ...
+
+
+@dataclass(slots=True)
+class HostedForge:
+    """``repository`` is the user's checkout, ``url`` the service's web address when a person set it."""
+
+    repository: Path
+    remote: str = "origin"
+    url: str = ""
+    tokens: credentials.Tokens = field(default_factory=credentials.Tokens)
+    nature: Nature = field(default_factory=Nature)
+    name: ClassVar[str] = ""
+    body_limit: ClassVar[int] = 65_000  # characters
+
+    def service(self, http: Http, ends: Ends) -> Service:
+        raise NotImplementedError
+
+    def headers(self, token: str) -> dict[str, str]:
+        raise NotImplementedError
+
+    async def probe(self) -> Health:
+        try:
+            ends = await self._ends()
+            token = await self._token(ends.base)
+            async with self._at(ends, token) as (service, http):
+                access = await service.access()
+        except BeadmillError as error:
+            return Health(ok=False, message=f"{error.message}. {error.next}".strip())
+        detail = {
+            "host": ends.base.host,
+            "repository": ends.base.project,
+            "login": access.login,
+            "token": token.source,
+            "drafts": "yes" if access.drafts else "no",
+            "push": "yes" if access.push else "no",
+        }
+        said = f"{ends.base.project} at {ends.base.host}, as {access.login} (token from {token.source})"
+        if http.moved:
+            said += f"; the repository moved to {http.moved}: set the remote anew (git remote set-url)"
+        if access.note:
+            said += f"; {access.note}"
+        if not access.push and not ends.forked:
+            missing = "this account may not push there: ask for write access, or work from a fork"
+            return Health(ok=False, message=f"{said}; {missing}", detail=detail)
+        return Health(ok=True, message=said, detail=detail)
+
+    async def find(self, branch: str) -> Change | None:
+        async with self._open() as service:
+            found = await service.newest(branch)
+        return found.change if found else None
+
+    async def put(self, draft: ChangeDraft) -> Change:
+        draft = replace(draft, title=_cut(draft.title, TITLE), body=_cut(draft.body, self.body_limit))
+        async with self._open() as service:
+            await _at_head(service, draft)
+            found = await service.newest(draft.branch)
+            if found and not found.open:
+                if found.change.head == draft.head:
+                    return found.change
+                if found.change.status is ChangeStatus.CLOSED:
+                    found = await self._after_close(service, found, draft)
+            if found is None or not found.open:
+                found = await self._create(service, draft)
+            return (await self._update(service, found, draft)).change
+
+    async def ready(self, change: ChangeRef) -> Change:
+        async with self._open() as service:
+            pull = await service.get(change.number)
+            if not pull.open:
+                raise _over(pull)
+            if pull.change.status is ChangeStatus.DRAFT:
+                await service.ready(pull)
+                pull = await service.get(change.number)
+            return pull.change
+
+    async def read(self, change: ChangeRef) -> ChangeState:
+        async with self._open() as service:
+            pull = await service.get(change.number)
+            return replace(pull.state, checks=await service.checks(pull), reviews=await service.reviews(pull))
+
+    async def comments(self, change: ChangeRef, since: datetime | None = None) -> AsyncIterator[Comment]:
+        async with self._open() as service:
+            found = [one async for one in service.comments(change.number, since) if since is None or one.at >= since]
+        for one in sorted(found, key=lambda one: (one.at, one.id)):
+            yield one
+
+    async def merge(self, change: ChangeRef, *, expected_head: str, method: str = "") -> Merged:
+        async with self._open() as service:
+            pull = await self._settled(service, change.number)
+            if pull.change.head != expected_head:
+                raise moved(pull, expected_head)
+            if pull.change.status is ChangeStatus.MERGED:
+                return Merged(pull.state.merge_sha, pull.change.base, method or METHODS[0])
+            way = method_of(method, await service.methods())
+            queued = Merged("", pull.change.base, way, queued=True)
+            if pull.state.queued:
+                return queued
+            _mergeable(pull)
+            crashpoints.reach("forge.merge")
+            if await self._act(service, pull, way):
+                return queued
+            crashpoints.reach("forge.merge")
+            done = await self._landed(service, change.number)
+            return Merged(done.state.merge_sha, done.change.base, way)
+
+    async def _act(self, service: Service, pull: Pull, way: str) -> bool:
+        """A draft is made ready first, and is one again when the merge is refused."""
+        if pull.change.status is not ChangeStatus.DRAFT:
+            return await service.merge(pull, way)
+        await service.ready(pull)
+        try:
+            pull = await self._settled(service, pull.number)
+            _mergeable(pull)
+            return await service.merge(pull, way)
+        except (Conflict, Refused):
+            await service.unready(pull)
+            raise
+
+    async def close(self, change: ChangeRef, *, note: str) -> None:
+        async with self._open() as service:
+            pull = await service.get(change.number)
+            if pull.change.status is ChangeStatus.MERGED:
+                raise _over(pull)
+            if pull.change.status is ChangeStatus.CLOSED:
+                return
+            crashpoints.reach("forge.close")
+            await service.close(change.number)
+            crashpoints.reach("forge.close")
+            if note.strip():
+                await service.note(change.number, note)
+
+    async def reopen(self, change: ChangeRef) -> Change:
+        async with self._open() as service:
+            pull = await service.get(change.number)
+            if pull.change.status is ChangeStatus.MERGED:
+                raise _over(pull)
+            if pull.change.status is ChangeStatus.CLOSED:
+                await service.reopen(change.number)
+                pull = await service.get(change.number)
+            return pull.change
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[Service]:
+        ends = await self._ends()
+        async with self._at(ends, await self._token(ends.base)) as (service, _):
+            yield service
+
+    @asynccontextmanager
+    async def _at(self, ends: Ends, token: credentials.Token) -> AsyncIterator[tuple[Service, Http]]:
+        http = Http(ends.base.host, ends.base.api, self.headers(token.value), self.nature)
+        async with http.open():
+            yield self.service(http, ends), http
+
+    async def _ends(self) -> Ends:
+        repo = await discover(self.repository)
+        base = await address.base_remote(repo, self.remote)
+        places = []
+        for remote in (self.remote, base):
+            found = address.parse(await address.url_of(repo, remote))
+            if found is None:
+                raise Unavailable(
+                    f"{remote} is a folder on this machine, no repository of a service",
+                    code="FORGE_LOCAL",
+                    next="Set the project's forge to local, or the remote to the service's address.",
+                )
+            places.append(address.place(self.name, found, url=self.url))
+        return Ends(*places)
+
+    async def _token(self, place: Place) -> credentials.Token:
+        found = await self.tokens.find(place.host, self.name)
+        if found is None:
+            raise _faults.no_token(place.host, credentials.variable(place.host))
+        return found
+
+    async def _after_close(self, service: Service, pull: Pull, draft: ChangeDraft) -> Pull | None:
+        if draft.after_close == "new":
+            return None
+        if draft.after_close == "reopen":
+            await service.reopen(pull.number)
+            return await service.get(pull.number)
+        raise Conflict(
+            f"somebody closed change #{pull.number} of {draft.branch}",
+            code="CHANGE_CLOSED",
+            details={"number": pull.number, "choices": ["reopen", "new"], "url": pull.change.url},
+            kept="The branch is pushed; the closed change is as it was.",
+            next="Reopen it, or open a new one.",
+        )
+
+    async def _create(self, service: Service, draft: ChangeDraft) -> Pull:
+        if not await service.ahead(draft):
+            raise Conflict(
+                f"{draft.branch} has nothing that {draft.base} does not have", code="NOTHING_TO_MERGE", next="Cancel it."
+            )
+        crashpoints.reach("forge.put")
+        try:
+            made = await service.create(draft)
+        except Exists as said:
+            found = await service.newest(draft.branch)
+            if found is None or not found.open:
+                raise Conflict(
+                    f"the service says that {draft.branch} has a change already, and shows none: {said}",
+                    code="CHANGE_HIDDEN",
+                    kept=_faults.KEPT,
+                    next="Look at the service's own page, then retry.",
+                ) from said
+            return found
+        crashpoints.reach("forge.put")
+        return made
+
+    async def _update(self, service: Service, pull: Pull, draft: ChangeDraft) -> Pull:
+        """Changes what differs. A service may need a moment to see a push."""
+        now = pull.change
+        same = (now.title, pull.state.body.strip(), now.base) == (draft.title, draft.body.strip(), draft.base)
+        unready = now.status is ChangeStatus.DRAFT and not draft.draft
+        if not same:
+            await service.edit(pull, draft)
+        if unready:
+            await service.ready(pull)
+        if not same or unready:
+            pull = await service.get(pull.number)
+        for pause in SETTLE:
+            if pull.change.head == draft.head:
+                return pull
+            await self.nature.pause(pause)
+            pull = await service.get(pull.number)
+        if pull.change.head == draft.head:
+            return pull
+        raise Unavailable(
+            f"change #{pull.number} still shows {pull.change.head[:12]}, not the pushed {draft.head[:12]}",
+            code="FORGE_LAGS",
+            kept=_faults.KEPT,
+            next="Retry in a minute.",
+        )
+
+    async def _settled(self, service: Service, number: int) -> Pull:
+        """After the service has worked out whether base and head merge."""
+        pull = await service.get(number)
+        for pause in SETTLE:
+            if not (pull.open and pull.waits):
+                break
+            await self.nature.pause(pause)
+            pull = await service.get(number)
+        return pull
+
+    async def _landed(self, service: Service, number: int) -> Pull:
+        """The merged change. Some services answer before they have written its merge."""
+        for pause in SETTLE:
+            pull = await service.get(number)
+            if pull.change.status is ChangeStatus.MERGED and pull.state.merge_sha:
+                return pull
+            await self.nature.pause(pause)
+        raise Unavailable(
+            f"the service took the merge of change #{number} and does not show it yet",
+            code="FORGE_LAGS",
+            kept="The merge is on its way.",
+            next="Retry in a minute: a merge that is done is found.",
+        )
+
+
+async def _at_head(service: Service, draft: ChangeDraft) -> None:
+    tip = await service.tip(draft.branch)
+    if tip != draft.head:
+        raise Conflict(
+            f"{draft.branch} is at {tip[:12] or 'nothing'} on the remote, not at {draft.head[:12]}",
+            code="HEAD_MISMATCH",
+            details={"expected": draft.head, "found": tip},
+            next="Push the branch, then try again.",
+        )
+
+
+def _mergeable(pull: Pull) -> None:
+    state = pull.state
+    if pull.change.status is ChangeStatus.CLOSED:
+        raise _over(pull)
+    if state.mergeable == "no":
+        raise conflicting(pull)
+    if state.blocked:
+        raise blocked(pull, state.blocked)
+
+
+def conflicting(pull: Pull) -> Conflict:
+    return Conflict(
+        f"change #{pull.number} does not merge into {pull.change.base}",
+        code="MERGE_CONFLICT",
+        kept="Nothing was merged.",
+        next=f"Bring {pull.change.base} into {pull.change.branch}, test it again, then try again.",
+    )
+
+
+def blocked(pull: Pull, why: str) -> Conflict:
+    return Conflict(
+        f"change #{pull.number} may not be merged now: {why}",
+        code="MERGE_BLOCKED",
+        details={"reason": why, "url": pull.change.url},
+        kept="Nothing was merged; the change is open.",
+        next=f"Satisfy the rule of {pull.change.base} at {pull.change.url}, then try again.",
+    )
+
+
+def moved(pull: Pull, expected: str) -> Stale:
+    return Stale(
+        f"change #{pull.number} is at {pull.change.head[:12]}, not at the approved {expected[:12]}",
+        code="HEAD_MOVED",
+        details={"expected": expected, "found": pull.change.head},
+        kept="Nothing was merged.",
+        next="Review the new head.",
+    )
+
+
+def method_of(wanted: str, allowed: tuple[str, ...]) -> str:
+    """Raises Refused."""
+    if wanted and wanted not in allowed:
+        raise Refused(
+            f"{wanted!r} is no way to merge here", code="BAD_METHOD", next=f"Choose {', '.join(allowed) or 'none: ask its owner'}."
+        )
+    if not allowed:
+        raise Refused("this repository allows no way to merge", code="BAD_METHOD", next="Ask its owner to allow one.")
+    return wanted or allowed[0]
+
+
+def not_reopened(number: int, said: str) -> Conflict:
+    return Conflict(
+        f"change #{number} cannot be opened again: {said}",
+        code="CHANGE_NOT_REOPENED",
+        kept="It is closed as it was; the branch is pushed.",
+        next="Open a new change for the branch.",
+    )
+
+
+def base_missing(base: str) -> Conflict:
+    return Conflict(f"the remote has no branch {base!r}", code="BASE_MISSING", next=f"Push {base}.")
+
+
+def when(text: str | None) -> datetime:
+    """An ISO time of a service."""
+    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def no_change(number: int) -> NotFound:
+    return NotFound(f"there is no change #{number}", code="NO_CHANGE")
+
+
+def _over(pull: Pull) -> Conflict:
+    if pull.change.status is ChangeStatus.MERGED:
+        return Conflict(
+            f"change #{pull.number} is merged", code="CHANGE_MERGED", kept=f"Its merge is {pull.state.merge_sha}."
+        )
+    return Conflict(
+        f"change #{pull.number} is closed", code="CHANGE_CLOSED", next="Reopen it, or push new work for a new one."
+    )
