@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,14 @@ import pytest
 from beadmill.forges import credentials
 from beadmill.forges._http import Nature
 from beadmill.forges.contract import METHODS, Forge
+from beadmill.forges.gitea import GiteaForge
 from beadmill.forges.github import GitHubForge
+from beadmill.forges.gitlab import GitLabForge
 from beadmill.forges.hosted import HostedForge
 from beadmill.forges.local import LocalForge
+from tests.forges.fakes.gitea import GiteaHub
 from tests.forges.fakes.github import GitHubHub
+from tests.forges.fakes.gitlab import GitLabHub
 from tests.forges.fakes.hub import TOKEN, Hub
 
 Git = Callable[..., str]
@@ -84,7 +89,7 @@ def hosted(
 
     forge = made[1](repo, nature=Nature(pause, lambda: NOW, lambda: 0.0))
     try:
-        yield Hosted(forge, repo, git, tuple(hub.methods), waited, hub=hub)
+        yield Hosted(forge, repo, git, METHODS if made[0] is not GitLabHub else METHODS[:2], waited, hub=hub)
     finally:
         hub.stop()
     leaks = [f"the token is in {a.method} {a.path}" for a in hub.asked if TOKEN in f"{a.path}{a.query}{a.body}"]
@@ -92,11 +97,12 @@ def hosted(
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
-def github(repo: Path, git: Git, patch: pytest.MonkeyPatch) -> AbstractContextManager[Hosted]:
-    return hosted((GitHubHub, GitHubForge), repo, git, patch)
-
-
+HOSTED: Mapping[str, tuple[type[Hub], type[HostedForge]]] = {
+    "gitea": (GiteaHub, GiteaForge),
+    "github": (GitHubHub, GitHubForge),
+    "gitlab": (GitLabHub, GitLabForge),
+}
 WORLDS: Mapping[str, Callable[[Path, Git, pytest.MonkeyPatch], AbstractContextManager[World]]] = {
     "local": local,
-    "github": github,
+    **{name: partial(hosted, made) for name, made in HOSTED.items()},
 }

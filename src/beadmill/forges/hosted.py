@@ -332,12 +332,11 @@ class HostedForge:
         """Changes what differs. A service may need a moment to see a push."""
         now = pull.change
         same = (now.title, pull.state.body.strip(), now.base) == (draft.title, draft.body.strip(), draft.base)
-        unready = now.status is ChangeStatus.DRAFT and not draft.draft
         if not same:
             await service.edit(pull, draft)
-        if unready:
+            pull = await service.get(pull.number)
+        if now.status is ChangeStatus.DRAFT and not draft.draft:
             await service.ready(pull)
-        if not same or unready:
             pull = await service.get(pull.number)
         for pause in SETTLE:
             if pull.change.head == draft.head:
