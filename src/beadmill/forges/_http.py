@@ -61,11 +61,16 @@ class Http:
         for value in self.headers.values():
             redact.learn(value.rpartition(" ")[2])
         async with httpx2.AsyncClient(
-            headers={"User-Agent": "beadmill", **self.headers}, timeout=TIMEOUT, verify=_trusted(), follow_redirects=False
+            headers={"User-Agent": "beadmill", **self.headers},
+            timeout=TIMEOUT,
+            verify=_trusted(),
+            follow_redirects=False,
         ) as self._client:
             yield self
 
-    async def get(self, path: str, what: str, *, query: Mapping[str, Any] | None = None, also: tuple[int, ...] = ()) -> Answer:
+    async def get(
+        self, path: str, what: str, *, query: Mapping[str, Any] | None = None, also: tuple[int, ...] = ()
+    ) -> Answer:
         """``also`` are the statuses beside success that the caller reads itself."""
         return await self._send("GET", path, what, query=query, also=also, again=True)
 
@@ -142,7 +147,8 @@ class Http:
             got = await self._client.request(method, url, params=query or None, json=body)
             if got.status_code not in (301, 302, 307, 308) or (got.status_code == 302 and method != "GET"):
                 return Answer(got.status_code, {k.lower(): v for k, v in got.headers.items()}, _json(got))
-            url, query = self._same_origin(str(got.url.join(got.headers.get("location", ""))), what), None
+            url = self._same_origin(str(got.url.join(got.headers.get("location", ""))), what)
+            query = None if httpx2.URL(url).query else query
             if not self.moved:
                 log.warning("%s moved while %s: it is at %s now", self.host, what, url.partition("?")[0])
             self.moved = url.partition("?")[0]

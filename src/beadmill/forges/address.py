@@ -85,7 +85,9 @@ def checked_url(url: str) -> str:
             f"{url!r} is no web address of a service", code="FORGE_URL", next="For example: https://git.example.org"
         )
     if parts.username or parts.password:
-        raise Invalid("the address holds a user or a password", code="FORGE_URL", next="Tokens go elsewhere: docs/forges.md.")
+        raise Invalid(
+            "the address holds a user or a password", code="FORGE_URL", next="Tokens go elsewhere: docs/forges.md."
+        )
     return text
 
 

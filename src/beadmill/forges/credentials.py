@@ -97,8 +97,10 @@ class Tokens:
     async def _cli(self, host: str, kind: str) -> Token | None:
         command = CLIS.get(kind)
         program = executables.find(command[0]) if command else None
-        if command is None or program is None or executables.why_untrusted(
-            program, trusted=executables.trusted_dirs(os.environ)
+        if (
+            command is None
+            or program is None
+            or executables.why_untrusted(program, trusted=executables.trusted_dirs(os.environ))
         ):
             return None
         at, value = self._asked.get(f"{kind} {host}", (-FRESH, ""))

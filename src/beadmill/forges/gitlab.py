@@ -109,7 +109,9 @@ class GitLab:
 
     async def newest(self, branch: str) -> Pull | None:
         query = {"source_branch": branch, "state": "all", "order_by": "created_at", "sort": "desc", "per_page": 20}
-        found = await self.http.get(f"{self._project}/merge_requests", f"looking for the change of {branch}", query=query)
+        found = await self.http.get(
+            f"{self._project}/merge_requests", f"looking for the change of {branch}", query=query
+        )
         home = await self._home(self.ends.head.quoted) if self.ends.forked and found.body else 0
         own = (one for one in found.body if (one["source_project_id"] == (home or one["target_project_id"])))
         first = next(own, None)
@@ -119,7 +121,9 @@ class GitLab:
         return int((await self.http.get(f"/projects/{project}", "looking at the fork")).body["id"])
 
     async def get(self, number: int) -> Pull:
-        found = await self.http.get(f"{self._project}/merge_requests/{number}", f"reading change #{number}", also=(404,))
+        found = await self.http.get(
+            f"{self._project}/merge_requests/{number}", f"reading change #{number}", also=(404,)
+        )
         if found.status == 404:
             await self._seen()  # a project that is not there is another matter
             raise no_change(number)
@@ -227,7 +231,9 @@ class GitLab:
             raise not_reopened(number, done.said)
 
     async def note(self, number: int, text: str) -> None:
-        await self.http.send("POST", f"{self._project}/merge_requests/{number}/notes", "commenting", body={"body": text})
+        await self.http.send(
+            "POST", f"{self._project}/merge_requests/{number}/notes", "commenting", body={"body": text}
+        )
 
     async def _put(self, number: int, body: Mapping[str, Any], what: str) -> None:
         await self.http.send("PUT", f"{self._project}/merge_requests/{number}", what, body=body, again=True)

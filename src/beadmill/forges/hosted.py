@@ -37,7 +37,7 @@ TITLE = 240  # characters, a draft's prefix not counted
 OPEN = (ChangeStatus.DRAFT, ChangeStatus.OPEN)
 
 
-class Exists(Exception):  # noqa: N818 - a signal between a service and this module
+class Exists(Exception):
     """The service says that the branch has a change already."""
 
 
@@ -310,7 +310,9 @@ class HostedForge:
     async def _create(self, service: Service, draft: ChangeDraft) -> Pull:
         if not await service.ahead(draft):
             raise Conflict(
-                f"{draft.branch} has nothing that {draft.base} does not have", code="NOTHING_TO_MERGE", next="Cancel it."
+                f"{draft.branch} has nothing that {draft.base} does not have",
+                code="NOTHING_TO_MERGE",
+                next="Cancel it.",
             )
         crashpoints.reach("forge.put")
         try:
@@ -431,7 +433,9 @@ def method_of(wanted: str, allowed: tuple[str, ...]) -> str:
     """Raises Refused."""
     if wanted and wanted not in allowed:
         raise Refused(
-            f"{wanted!r} is no way to merge here", code="BAD_METHOD", next=f"Choose {', '.join(allowed) or 'none: ask its owner'}."
+            f"{wanted!r} is no way to merge here",
+            code="BAD_METHOD",
+            next=f"Choose {', '.join(allowed) or 'none: ask its owner'}.",
         )
     if not allowed:
         raise Refused("this repository allows no way to merge", code="BAD_METHOD", next="Ask its owner to allow one.")

@@ -9,6 +9,7 @@ from beadmill.forges.records import Record
 from beadmill.git import commits, refs, trees
 from beadmill.git.run import Repo
 
+
 async def signature(checkout: Repo) -> Mapping[str, str]:
     """The user's name and address as git variables. Raises Unavailable when there is none."""
     name, _, mail = (await commits.identity(checkout)).rpartition(" ")

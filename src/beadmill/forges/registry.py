@@ -18,9 +18,7 @@ BUILTIN: Mapping[str, str] = {
 }
 
 
-def load(
-    name: str, repository: Path, *, remote: str = "origin", url: str = "", tokens: Tokens | None = None
-) -> Forge:
+def load(name: str, repository: Path, *, remote: str = "origin", url: str = "", tokens: Tokens | None = None) -> Forge:
     """The forge ``name`` for a checkout. ``url`` is the service's web address, "" = what the remote says.
 
     Raises Unavailable for an unknown name.

@@ -46,7 +46,12 @@ SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
         "merge_base": "str",
         "-comments": "int",
     },
-    "CommitStatus": {"id": "int", "context": "str", "status": "pending|success|error|failure|warning", "target_url": "str"},
+    "CommitStatus": {
+        "id": "int",
+        "context": "str",
+        "status": "pending|success|error|failure|warning",
+        "target_url": "str",
+    },
     "CombinedStatus": {"sha": "str", "state": "str", "total_count": "int", "statuses": "[CommitStatus]?"},
     "Review": {
         "id": "int",

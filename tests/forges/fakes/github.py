@@ -82,9 +82,7 @@ class GitHubHub(Hub):
             return self._invalid("base", "Draft pull requests are not supported in this repository.")
         if not self.ahead(body["base"], home, branch):
             return self._invalid("base", f"No commits between {body['base']} and {branch}")
-        made = self.open(
-            home, branch, base=body["base"], title=body["title"], body=body["body"], draft=body["draft"]
-        )
+        made = self.open(home, branch, base=body["base"], title=body["title"], body=body["body"], draft=body["draft"])
         if made is None:
             return self._invalid("head", f"A pull request already exists for {body['head']}.")
         return Told(201, self._pull(made))
@@ -160,7 +158,9 @@ class GitHubHub(Hub):
         found = self.change(wanted["id"].removeprefix("PR_"))
         verb = re.search(r"\{(\w+)\(input", query)
         if found is None or verb is None:
-            return Told(200, {"data": None, "errors": [{"type": "NOT_FOUND", "message": "Could not resolve to a node"}]})
+            return Told(
+                200, {"data": None, "errors": [{"type": "NOT_FOUND", "message": "Could not resolve to a node"}]}
+            )
         if query == github.ENQUEUE and wanted["head"] == found.head:
             found.queued = True
         elif query in (github.READY, github.DRAFT):

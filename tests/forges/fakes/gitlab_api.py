@@ -25,7 +25,13 @@ SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Commit": {"id": "str", "short_id": "str", "title": "str", "-message": "str", "-parent_ids": "[str]"},
     "Branch": {"name": "str", "merged": "bool", "protected": "bool", "commit": "Commit", "-can_push": "bool"},
-    "Compare": {"commit": "Commit?", "commits": "[Commit]", "diffs": "[any]", "compare_timeout": "bool", "-compare_same_ref": "bool"},
+    "Compare": {
+        "commit": "Commit?",
+        "commits": "[Commit]",
+        "diffs": "[any]",
+        "compare_timeout": "bool",
+        "-compare_same_ref": "bool",
+    },
     "MergeRequest": {
         "id": "int",
         "iid": "int",
@@ -63,9 +69,20 @@ SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
         "allow_failure": "bool",
     },
     "Approver": {"user": "User", "-approved_at": "str"},
-    "Approvals": {"-user_has_approved": "bool", "-user_can_approve": "bool", "approved": "bool", "approved_by": "[Approver]"},
+    "Approvals": {
+        "-user_has_approved": "bool",
+        "-user_can_approve": "bool",
+        "approved": "bool",
+        "approved_by": "[Approver]",
+    },
     "Reviewer": {"user": "User", "state": "str", "created_at": "str"},
-    "Position": {"-new_path": "str?", "-old_path": "str?", "-new_line": "int?", "-old_line": "int?", "-position_type": "str"},
+    "Position": {
+        "-new_path": "str?",
+        "-old_path": "str?",
+        "-new_line": "int?",
+        "-old_line": "int?",
+        "-position_type": "str",
+    },
     "Note": {
         "id": "int",
         "type": "str?",
