@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from repositories_for_tests import repository_in
 
-from beadmill.git import trust
+from beadmill.git import credentials, trust
 
 Git = Callable[..., str]
 
@@ -46,6 +46,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith(("BEADMILL_", "GIT_")) and not name.startswith("BEADMILL_TEST_"):
             monkeypatch.delenv(name)
     trust.keep(None)  # a house that an earlier test built keeps its own
+    credentials.keep(None)
     (tmp_path / "user").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("BEADMILL_HOME", str(tmp_path / "home"))

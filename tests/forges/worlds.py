@@ -16,11 +16,14 @@ from beadmill.forges.contract import METHODS, Forge
 from beadmill.forges.gitea import GiteaForge
 from beadmill.forges.github import GitHubForge
 from beadmill.forges.gitlab import GitLabForge
+from beadmill.forges.gogs import GogsForge
 from beadmill.forges.hosted import HostedForge
 from beadmill.forges.local import LocalForge
+from beadmill.git import credentials as sign_ins
 from tests.forges.fakes.gitea import GiteaHub
 from tests.forges.fakes.github import GitHubHub
 from tests.forges.fakes.gitlab import GitLabHub
+from tests.forges.fakes.gogs import GitHttp, GogsHub
 from tests.forges.fakes.hub import TOKEN, Hub
 
 Git = Callable[..., str]
@@ -96,12 +99,30 @@ def hosted(
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
+@contextmanager
+def gogs(repo: Path, git: Git, patch: pytest.MonkeyPatch) -> Iterator[World]:
+    """git goes over http with the token, as it does for everybody."""
+    folder = repo.parent / "served" / "team"
+    folder.mkdir(parents=True)
+    (folder / "sample.git").symlink_to(repo.parent / "origin.git")
+    hub = GogsHub(repo.parent / "origin.git")
+    with GitHttp(folder.parent, hub=hub) as server:
+        tokens = credentials.Tokens()
+        patch.setenv(credentials.variable(server.url.removeprefix("http://")), TOKEN)
+        patch.setenv("no_proxy", "127.0.0.1")
+        sign_ins.keep(tokens.for_git)
+        git(repo, "remote", "set-url", "origin", f"{server.url}/team/sample.git")
+        yield World(GogsForge(repo, tokens=tokens, nature=Nature()), repo, git)
+        assert not hub.problems, hub.problems
+
+
 HOSTED: Mapping[str, tuple[type[Hub], type[HostedForge]]] = {
     "gitea": (GiteaHub, GiteaForge),
     "github": (GitHubHub, GitHubForge),
     "gitlab": (GitLabHub, GitLabForge),
 }
 WORLDS: Mapping[str, Callable[[Path, Git, pytest.MonkeyPatch], AbstractContextManager[World]]] = {
+    "gogs": gogs,
     "local": local,
     **{name: partial(hosted, made) for name, made in HOSTED.items()},
 }

@@ -15,6 +15,7 @@ BUILTIN: Mapping[str, str] = {
     "github": "beadmill.forges.github:GitHubForge",
     "gitlab": "beadmill.forges.gitlab:GitLabForge",
     "gitea": "beadmill.forges.gitea:GiteaForge",
+    "gogs": "beadmill.forges.gogs:GogsForge",
 }
 
 

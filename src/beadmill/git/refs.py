@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 from beadmill.errors import Conflict, Refused, Stale, Unavailable
 from beadmill.git.run import Done, Repo
 
 ABSENT = "0" * 40
+_HOST = re.compile(r"https?://(?:[^/@\s']+@)?([^/\s'?]+)|^(?:[\w.-]+@)?([\w.-]+): permission denied", re.IGNORECASE | re.MULTILINE)
+_NONE = ("could not read username", "could not read password", "terminal prompts disabled")
 
 
 async def commit(repo: Repo, rev: str) -> str:
@@ -82,16 +85,21 @@ def outside(done: Done, *, remote: str, doing: str) -> Unavailable:
     """What a failed talk with a remote means, in words."""
     said = done.err.strip().splitlines()[-1:] or [f"git ended with {done.code}"]
     text = done.err.lower()
-    if any(
-        word in text for word in ("authentication failed", "could not read username", "permission denied (publickey")
-    ):
+    found = _HOST.search(done.err)
+    host = (found[1] or found[2]) if found else ""
+    at = f"the remote {remote!r}" + (f" at {host}" if host else "")
+    if any(word in text for word in ("authentication failed", "permission denied (publickey", *_NONE)):
+        missing = any(word in text for word in _NONE)
+        what = f"there are no credentials for {at}" if missing else f"{at} did not accept the credentials"
         return Unavailable(
-            f"{doing}: the remote {remote!r} did not accept the credentials ({said[0]})",
+            f"{doing}: {what} ({said[0]})",
             code="REMOTE_CREDENTIALS",
-            next="Sign in to the remote with git itself (git fetch in your checkout), then try again.",
+            details={"host": host},
+            next="Sign in to the remote with git itself (git fetch in your checkout), or give Beadmill a token for the host "
+            "(docs/forges.md), then try again.",
         )
     return Unavailable(
-        f"{doing}: the remote {remote!r} cannot be reached ({said[0]})",
+        f"{doing}: {at} cannot be reached ({said[0]})",
         code="REMOTE_UNREACHABLE",
         next="Check the address (git remote -v) and the network, then try again.",
     )

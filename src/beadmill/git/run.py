@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from beadmill.errors import BeadmillError, Unavailable
-from beadmill.git import trust
+from beadmill.git import credentials, trust
 from beadmill.git.locks import inherited
 from beadmill.processes import executables
 from beadmill.processes.environment import TRUSTED_DIRS
@@ -124,7 +124,7 @@ class Repo:
         settings that nobody vouches for (git/trust.py)."""
         await trust.check(self.git_dir, self.common, self._settings)
         command = [_program(), *self._options(), *args]
-        variables = self._env(env or {})
+        variables = self._env({**await self._sign_in(args), **(env or {})})
         for pause in (*RETRIES, None):
             done = await _run(command, variables, data=input, cwd=self._cwd(), timeout=timeout, verb=args[0])
             met = LOCKED.search(done.err) if done.code else None
@@ -136,6 +136,15 @@ class Repo:
         if ok and done.code not in ok:
             raise failed(args[0], done)
         return done
+
+    async def _sign_in(self, args: Sequence[str]) -> dict[str, str]:
+        """For a command that goes over the network: the remote is its first word that is no option."""
+        remote = next((part for part in args[1:] if not part.startswith("-")), "")
+        if args[0] not in NETWORK or not remote or not credentials.wanted():
+            return {}
+        asked = [_program(), *self._options(), "remote", "get-url", remote]
+        done = await _run(asked, self._env({}), data=None, cwd=self._cwd(), timeout=30, verb="remote")
+        return await credentials.variables(remote if done.code else done.text)
 
     async def trust(self) -> None:
         """A person vouches for the settings of this repository as they are now."""

@@ -93,19 +93,25 @@ class Hub:
         self.token = TOKEN
         self.statuses: list[dict[str, Json]] = []
         self.lock = RLock()
-        self._server = _Server(self)
+        self._server: _Server | None = None
 
     # --- the server ---
+    @property
+    def server(self) -> _Server:
+        """Listens from its first use."""
+        self._server = self._server or _Server(self)
+        return self._server
+
     def start(self) -> None:
-        Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.server.shutdown()
+        self.server.server_close()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def next(self, method: str, path: str, *answers: Told) -> None:
         """The next requests whose path matches are answered so, before anything else is looked at."""
