@@ -25,7 +25,8 @@ from beadmill.engine.prices import Prices
 from beadmill.errors import NotFound, Unavailable
 from beadmill.forges import registry as forges
 from beadmill.forges.contract import Forge
-from beadmill.git import trust
+from beadmill.forges.credentials import Tokens
+from beadmill.git import credentials, trust
 from beadmill.operations._cascade import live_settings
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
@@ -149,10 +150,13 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     (settings.home / "sessions").mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store(settings.url, synchronous=settings.synchronous)
     trust.keep(settings.home / "trust")
+    tokens = Tokens(settings.home)
+    credentials.keep(tokens.for_git)
+    forge = functools.partial(forge_of, tokens)
     catalog = Catalog(settings.agents, settings.home / "agents")
     sessions = FolderSessions(settings.home / "sessions", adapters=catalog.adapters(), sandboxes=choice.PATHS)
     trees = Worktrees()
-    nodes = {**build_nodes(settings, store, catalog, trees, sessions.servers), **(more or {})}
+    nodes = {**build_nodes(settings, store, catalog, trees, forge=forge, servers=sessions.servers), **(more or {})}
     prices = Prices(settings.prices)
     worker = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     profile = Profile(settings)
@@ -161,7 +165,7 @@ def build(settings: Settings, *, more: Mapping[str, Node] | None = None) -> Hous
     kinds = kind_specs(node.spec for node in nodes.values())
     ports = Ports(settings, store, engine, sessions, catalog, kinds, trees=trees, prices=prices, profile=profile)
     recover = functools.partial(sweep, store, sessions, settings.home)
-    services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge_of).serve)
+    services = (engine.serve, Mirror(store, settings.home).serve, Outside(ports, forge).serve)
     return House(settings, store, ports, EngineThread(recover, *services))
 
 
@@ -189,7 +193,13 @@ def graph_of(body: str) -> Graph:
 
 
 def build_nodes(
-    settings: Settings, store: Store, catalog: Catalog, trees: Worktrees, servers: Servers
+    settings: Settings,
+    store: Store,
+    catalog: Catalog,
+    trees: Worktrees,
+    *,
+    forge: Callable[[Work], Forge],
+    servers: Servers,
 ) -> dict[str, Node]:
     """Every node kind by name."""
     from beadmill.nodes.beads import BeadsNode
@@ -214,14 +224,14 @@ def build_nodes(
         PrdNode(briefs),
         BeadsNode(briefs),
         PreflightNode(
-            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=choice.load, forge=forge_of, facts=facts
+            trees=trees, agents=lambda seat: agent_of(catalog, seat), sandbox=choice.load, forge=forge, facts=facts
         ),
         SetupNode(trees=trees, ledger=ledger, briefs=briefs),
         BuildNode(trees=trees, ledger=ledger, briefs=briefs),
         VerifyNode(trees=trees, ledger=ledger, briefs=briefs),
         QaNode(trees=trees, ledger=ledger, briefs=briefs, books=QaBooks(store)),
         IntegrateNode(trees=trees, ledger=ledger, briefs=briefs),
-        PullRequestNode(trees=trees, briefs=briefs, forge=forge_of, changes=Changes(store), facts=facts),
+        PullRequestNode(trees=trees, briefs=briefs, forge=forge, changes=Changes(store), facts=facts),
         CleanupNode(trees=trees, servers=servers),
         ScriptNode(trees=trees, ledger=ledger),
         GateNode(),
@@ -237,5 +247,5 @@ def agent_of(catalog: Catalog, seat: Seat) -> Agent:
         raise Unavailable(error.message, code=error.code, next=error.next) from error
 
 
-def forge_of(work: Work) -> Forge:
-    return forges.load(work.forge, Path(work.repository), remote=work.remote)
+def forge_of(tokens: Tokens, work: Work) -> Forge:
+    return forges.load(work.forge, Path(work.repository), remote=work.remote, tokens=tokens)

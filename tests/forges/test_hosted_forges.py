@@ -12,6 +12,7 @@ from beadmill.errors import Conflict, Stale, Unavailable
 from beadmill.forges.contract import ChangeDraft, ChangeStatus, Check
 from tests.forges.fakes import gitea, github, gitlab
 from tests.forges.fakes.gitlab import GitLabHub
+from tests.forges.fakes.hub import AT
 from tests.forges.worlds import Hosted
 
 only = pytest.mark.parametrize
@@ -41,7 +42,7 @@ async def test_c66_a_change_that_exists_already_is_found_and_updated(there: Host
     first = hub.open(hub.project, pushed.branch, base="main", title="By hand", body="", draft=True)
     assert first is not None
     forge, looks = there.forge, [None]
-    real = type(forge).service
+    real = type(forge).service  # type: ignore[attr-defined]
 
     def late(self: Any, http: Any, ends: Any) -> Any:
         made = real(self, http, ends)
@@ -234,7 +235,7 @@ async def test_reviews_say_who_approved_and_who_wants_changes(there: Hosted, pus
     change = await there.forge.put(pushed)
     kept = there.hub.changes[0]
     if isinstance(there.hub, GitLabHub):
-        asked = {"user": gitlab.user("bob"), "state": "requested_changes", "created_at": gitlab.AT}
+        asked = {"user": gitlab.user("bob"), "state": "requested_changes", "created_at": AT}
         kept.reviews = [{"user": gitlab.user("ada")}, asked]
     else:
         no = "REQUEST_CHANGES" if isinstance(there.hub, gitea.GiteaHub) else "CHANGES_REQUESTED"

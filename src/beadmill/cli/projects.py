@@ -18,12 +18,22 @@ def add(
     name: Annotated[str, typer.Option(help="Shown name; default: the folder's.")] = "",
     short: Annotated[str, typer.Option(help="Prefix of ticket keys, for example API.")] = "",
     base: Annotated[str, typer.Option(help="Base branch; default: the remote's.")] = "",
+    forge: Annotated[
+        str, typer.Option(help="local, github, gitlab, gitea or gogs; default: what the remote's host is known for.")
+    ] = "",
+    forge_url: Annotated[
+        str,
+        typer.Option(
+            help="Web address of the service when the remote does not say it, for example https://git.example.org."
+        ),
+    ] = "",
     set_: Set = None,
     as_json: AsJson = False,
 ) -> None:
     """Attach a repository."""
     body = {"path": str(path.absolute()), "name": name, "short": short, "base": base}
-    answer = api().call("projects.add", body={**body, "overrides": overrides(set_ or [])})
+    more = {"forge": forge, "forge_url": forge_url, "overrides": overrides(set_ or [])}
+    answer = api().call("projects.add", body={**body, **more})
     show(answer, as_json=as_json, text=_one)
 
 
@@ -58,7 +68,7 @@ def _one(answer: Any) -> None:
             ("project", f"{answer['short']} ({answer['name']})"),
             ("repository", repository.get("path", "removed")),
             ("base", repository.get("base")),
-            ("forge", repository.get("forge")),
+            ("forge", " ".join((repository.get("forge", ""), repository.get("forge_url", ""))).strip()),
             ("tickets", answer["tickets"]),
             ("settings", settings_of(answer["overrides"])),
         ]
@@ -98,16 +108,18 @@ def set_(
     *,
     name: Annotated[str | None, typer.Option()] = None,
     base: Annotated[str | None, typer.Option()] = None,
+    forge: Annotated[str | None, typer.Option(help="local, github, gitlab, gitea or gogs.")] = None,
+    forge_url: Annotated[str | None, typer.Option(help="Web address of the service; empty: the remote's own.")] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="Vouch for the repository's own git settings as they are now.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Change a project's name, base branch or settings. Named settings replace theirs, others stay."""
+    """Change a project's name, base branch, forge or settings. Named settings replace theirs, others stay."""
     client = api()
     if settings:
         set_all(client, settings, project=short)
-    body = {"name": name, "base": base, "trust": trust}
+    body = {"name": name, "base": base, "forge": forge, "forge_url": forge_url, "trust": trust}
     show(client.call("projects.change", short=short, body=body), as_json=as_json, text=_one)
 
 

@@ -47,7 +47,7 @@ class Work:
     workspace: str  # absolute path
     branch: str  # wanted branch; worktrees handle collisions
     base: str  # base branch name, "" = the remote's default
-    forge: str = "local"
+    forge: str = "local"  # a kind, and the service's web address when a person set it (forges/registry.py)
     remote: str = "origin"
     prompts: Mapping[str, str] | None = None  # edited template → sha256 of its blob, "" = unreadable; None = not frozen
 

@@ -9,7 +9,6 @@ from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from beadmill.errors import Invalid, Unavailable
-from beadmill.git.run import Repo
 
 KINDS: Final = ("local", "github", "gitlab", "gitea", "gogs")
 KNOWN: Final[Mapping[str, str]] = {
@@ -114,27 +113,3 @@ def _api(kind: str, host: str, web: str) -> str:
     if kind == "github" and (host == "github.com" or host.endswith(".ghe.com")):
         return f"https://api.{host}"
     return f"{web}{ROOTS[kind]}"
-
-
-async def url_of(repo: Repo, remote: str) -> str:
-    """As git would use it, insteadOf applied. Raises Unavailable when there is no such remote."""
-    done = await repo.git("remote", "get-url", remote, ok=())
-    if done.code or not done.text:
-        raise Unavailable(
-            f"the repository has no remote {remote!r}", code="NO_ORIGIN", next=f"git remote add {remote} <address>."
-        )
-    return done.text.splitlines()[0]
-
-
-async def base_remote(repo: Repo, remote: str) -> str:
-    """The remote whose repository takes the change: what ``gh repo set-default`` chose, else ``upstream`` of a fork at
-    the same host, else ``remote`` itself."""
-    chosen = await repo.git("config", "--get-regexp", r"^remote\..*\.gh-resolved$", "^base$", ok=(0, 1))
-    for line in chosen.text.splitlines():
-        return line.partition(" ")[0].removeprefix("remote.").removesuffix(".gh-resolved")
-    names = (await repo.git("remote")).text.splitlines()
-    if remote != "upstream" and "upstream" in names:
-        theirs, ours = parse(await url_of(repo, "upstream")), parse(await url_of(repo, remote))
-        if theirs and ours and theirs.host == ours.host:
-            return "upstream"
-    return remote

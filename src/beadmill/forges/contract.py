@@ -87,7 +87,8 @@ class Merged:
 
 
 class Forge(Protocol):
-    name: str
+    @property
+    def name(self) -> str: ...
 
     async def probe(self) -> Health:
         """Reachable, and may we push? Never raises."""

@@ -17,7 +17,7 @@ from beadmill.forges.address import Place
 from beadmill.forges.credentials import Tokens
 from beadmill.forges.plain import PlainForge
 from beadmill.forges.records import Record
-from beadmill.git import refs
+from beadmill.git import refs, remotes
 from beadmill.git.run import Repo, discover
 from beadmill.processes.box import Health
 
@@ -91,7 +91,7 @@ class GogsForge(PlainForge):
         return bool(done.text)
 
     async def _place(self, repo: Repo) -> Place:
-        found = address.parse(await address.url_of(repo, self._remote))
+        found = address.parse(await remotes.url_of(repo, self._remote))
         if found is None:
             raise Unavailable(
                 f"{self._remote} is a folder on this machine, no repository of a service",

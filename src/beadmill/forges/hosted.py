@@ -29,6 +29,7 @@ from beadmill.forges.contract import (
     Merged,
     Review,
 )
+from beadmill.git import remotes
 from beadmill.git.run import discover
 from beadmill.processes.box import Health
 
@@ -274,10 +275,10 @@ class HostedForge:
 
     async def _ends(self) -> Ends:
         repo = await discover(self.repository)
-        base = await address.base_remote(repo, self.remote)
+        base = await remotes.base_of(repo, self.remote)
         places = []
         for remote in (self.remote, base):
-            found = address.parse(await address.url_of(repo, remote))
+            found = address.parse(await remotes.url_of(repo, remote))
             if found is None:
                 raise Unavailable(
                     f"{remote} is a folder on this machine, no repository of a service",

@@ -19,11 +19,13 @@ BUILTIN: Mapping[str, str] = {
 }
 
 
-def load(name: str, repository: Path, *, remote: str = "origin", url: str = "", tokens: Tokens | None = None) -> Forge:
-    """The forge ``name`` for a checkout. ``url`` is the service's web address, "" = what the remote says.
+def load(chosen: str, repository: Path, *, remote: str = "origin", tokens: Tokens | None = None) -> Forge:
+    """The forge of a project for its checkout. ``chosen`` is what ``joined`` makes: a kind, and the service's web address
+    when a person set one.
 
-    Raises Unavailable for an unknown name.
+    Raises Unavailable for an unknown kind.
     """
+    name, url = split(chosen)
     path = BUILTIN.get(name)
     if path is None:
         known = ", ".join(sorted(BUILTIN))
@@ -32,3 +34,14 @@ def load(name: str, repository: Path, *, remote: str = "origin", url: str = "", 
     given = {} if name == "local" else {"url": url, "tokens": tokens or Tokens()}
     made: Forge = getattr(import_module(module), attribute)(repository, remote=remote, **given)
     return made
+
+
+def joined(name: str, url: str) -> str:
+    """How a project and a run keep their forge."""
+    return f"{name} {url}".strip()
+
+
+def split(chosen: str) -> tuple[str, str]:
+    """Kind and web address; "" = the remote's own."""
+    name, _, url = chosen.partition(" ")
+    return name, url

@@ -9,7 +9,9 @@ from beadmill.errors import Conflict, Refused, Stale, Unavailable
 from beadmill.git.run import Done, Repo
 
 ABSENT = "0" * 40
-_HOST = re.compile(r"https?://(?:[^/@\s']+@)?([^/\s'?]+)|^(?:[\w.-]+@)?([\w.-]+): permission denied", re.IGNORECASE | re.MULTILINE)
+_HOST = re.compile(
+    r"https?://(?:[^/@\s']+@)?([^/\s'?]+)|^(?:[\w.-]+@)?([\w.-]+): permission denied", re.IGNORECASE | re.MULTILINE
+)
 _NONE = ("could not read username", "could not read password", "terminal prompts disabled")
 
 

@@ -75,6 +75,9 @@ class Publisher:
             if (await forge.read(ref)).change.status is not ChangeStatus.MERGED:
                 await self.changes.withdraw(run, "merge")
             return Settled(problem=f"{refused.message}. {refused.next}".strip())
+        if merged.queued:  # the change is seen as merged later (operations/outside.py); until then it may be closed
+            await self.changes.withdraw(run, "merge")
+            return Settled(problem=f"it waits in the merge queue of {merged.base}; it is seen when it is merged")
         return await self._landed(run, tree, published, sha=merged.sha, method=merged.method)
 
     async def close(self, run: RunId, work: Work, tree: Tree, published: Published, note: str) -> Settled:

@@ -15,8 +15,9 @@ from sqlalchemy.engine import Connection
 
 from beadmill.domain.values import Actor, Event, Permission
 from beadmill.errors import Conflict, Invalid, NotFound, Unprocessable
+from beadmill.forges import registry
 from beadmill.git.run import GitFailed
-from beadmill.operations import views
+from beadmill.operations import _forges, views
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
 from beadmill.operations.ports import Ports
 from beadmill.operations.receipts import once
@@ -26,7 +27,6 @@ from beadmill.store.db import Tx
 from beadmill.workspaces import attach
 
 SHORT = re.compile(r"[A-Z][A-Z0-9]{0,9}")
-FORGES = ("local",)
 
 
 async def add(
@@ -37,26 +37,27 @@ async def add(
     name: str = "",
     short: str = "",
     base: str = "",
-    forge: str = "local",
+    forge: str = "",
+    forge_url: str = "",
     overrides: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> views.ProjectView:
-    """Attaches the repository at ``path``, with its git settings as they are. Raises Invalid, Conflict when it is
-    attached already."""
+    """Attaches the repository at ``path``, with its git settings as they are. ``forge`` "" = what its remote's host is
+    known for. Raises Invalid, Unprocessable, Conflict when it is attached already."""
     require(actor, Permission.PLAN)
-    _check_forge(forge)
     with contextlib.suppress(GitFailed):  # no repository at all: said below, with all its problems
         await attach.trust(path)
     found = await _attachable(path, base)
+    kept = await _forges.chosen(found.path, found.remote, forge=forge, url=forge_url)
     layer = checked_overrides(ports, overrides or {})
     wanted = _short(short, found.path)
     title = name.strip() or Path(found.path).name
-    request = {"path": found.path, "name": title, "short": wanted, "base": base, "overrides": layer}
+    request = {"path": found.path, "name": title, "short": wanted, "base": base, "forge": kept, "overrides": layer}
 
     def act(tx: Tx) -> str:
         tag = _free_short(tx.conn, wanted, chosen=bool(short), path=found.path)
         project = _insert(tx, tag, title, layer)
-        repository = {"path": found.path, "base": found.base, "remote": found.remote, "forge": forge}
+        repository = {"path": found.path, "base": found.base, "remote": found.remote, "forge": kept}
         tx.run(sa.insert(t.repositories).values(project_id=project, created=tx.now, **repository))
         tx.emit(Event("project.added", {"short": tag, "path": found.path}), actor=actor)
         return tag
@@ -100,6 +101,8 @@ async def change(
     actor: Actor,
     name: str | None = None,
     base: str | None = None,
+    forge: str | None = None,
+    forge_url: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     trust: bool = False,
     key: str = "",
@@ -116,15 +119,17 @@ async def change(
         values = {k: v for k, v in (("name", name), ("overrides", layer)) if v is not None}
         if values:
             tx.run(sa.update(t.projects).where(t.projects.c.id == row.id).values(**values))
-        if base is not None:
-            tx.run(sa.update(t.repositories).where(t.repositories.c.project_id == row.id).values(base=base))
+        values = {k: v for k, v in (("base", base), ("forge", kept)) if v is not None}
+        if values:
+            tx.run(sa.update(t.repositories).where(t.repositories.c.project_id == row.id).values(**values))
         tx.emit(Event("project.changed", {"short": short}), actor=actor)
         return short
 
+    before = await ports.store.read(lambda conn: project_row(conn, short))
     if trust:
-        row = await ports.store.read(lambda conn: project_row(conn, short))
-        await attach.trust(row.path or "")
-    request = {"short": short, "name": name, "base": base, "overrides": layer, "trust": trust}
+        await attach.trust(before.path or "")
+    kept = await _rechosen(before, forge, forge_url)
+    request = {"short": short, "name": name, "base": base, "forge": kept, "overrides": layer, "trust": trust}
     await ports.store.write(
         lambda tx: once(
             tx, key, operation="projects.change", actor=actor, request=request, now=tx.now, act=lambda: act(tx)
@@ -205,7 +210,7 @@ def _query() -> sa.Select[Any]:
 
 def _view(conn: Connection, row: Any) -> views.ProjectView:
     count = sa.select(sa.func.count()).select_from(t.tickets).where(t.tickets.c.project_id == row.id)
-    repository = row.path and views.RepositoryView(path=row.path, base=row.base, remote=row.remote, forge=row.forge)
+    repository = row.path and _repository(row)
     return views.ProjectView(
         short=row.short,
         name=row.name,
@@ -213,6 +218,23 @@ def _view(conn: Connection, row: Any) -> views.ProjectView:
         overrides=row.overrides,
         tickets=conn.execute(count).scalar_one(),
         created=row.created,
+    )
+
+
+def _repository(row: Any) -> views.RepositoryView:
+    forge, url = registry.split(row.forge)
+    return views.RepositoryView(path=row.path, base=row.base, remote=row.remote, forge=forge, forge_url=url)
+
+
+async def _rechosen(row: Any, forge: str | None, url: str | None) -> str | None:
+    """None = as it is. ``forge`` "" = what the remote says."""
+    if row.path is None or (forge is None and url is None):
+        return None
+    kind, web = registry.split(row.forge)
+    if (forge, url) in ((kind, web), (kind, None), (None, web)):
+        return None
+    return await _forges.chosen(
+        row.path, row.remote, forge=kind if forge is None else forge, url=web if url is None else url
     )
 
 
@@ -273,8 +295,3 @@ def _insert(tx: Tx, short: str, name: str, overrides: dict[str, Any]) -> int:
         .returning(t.projects.c.id)
     )
     return int(row.scalar_one())
-
-
-def _check_forge(forge: str) -> None:
-    if forge not in FORGES:
-        raise Invalid(f"there is no forge {forge!r} here", code="FORGE", next=f"known: {', '.join(FORGES)}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from beadmill.errors import Refused, Unavailable
-from beadmill.git import refs
+from beadmill.git import refs, remotes
 from beadmill.git.run import Repo
 
 REMOTE = "origin"
@@ -102,15 +102,17 @@ async def default_branch(repo: Repo, remote: Remote) -> str:
 
 
 async def fetch(repo: Repo, name: str) -> str:
-    """Fetches one branch of origin into a ref of ours and nothing else. Raises Unavailable."""
+    """Fetches one branch of the repository that takes the changes (origin, or what it is a fork of) into a ref of ours
+    and nothing else. Raises Unavailable."""
+    remote = await remotes.base_of(repo, REMOTE)
     ref = f"{KEPT}/{name}"
     quiet = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=")
     for _ in range(RACES):
-        done = await repo.git("fetch", "--quiet", *quiet, REMOTE, f"+refs/heads/{name}:{ref}", ok=(), timeout=600)
+        done = await repo.git("fetch", "--quiet", *quiet, remote, f"+refs/heads/{name}:{ref}", ok=(), timeout=600)
         if "cannot lock ref" not in done.err:
             break
     if done.code:
-        raise refs.outside(done, remote=REMOTE, doing=f"fetching {name}")
+        raise refs.outside(done, remote=remote, doing=f"fetching {name}")
     return await refs.commit(repo, ref)
 
 

@@ -13,6 +13,7 @@ class RepositoryView(View):
     base: str
     remote: str
     forge: str
+    forge_url: str = ""  # the service's web address when a person set it
     problems: tuple[str, ...] = ()
 
 

@@ -17,13 +17,16 @@ class NewProject(Body):
     name: str = ""
     short: str = ""
     base: str = ""
-    forge: str = "local"
+    forge: str = ""
+    forge_url: str = ""
     overrides: dict[str, Any] = Field(default_factory=dict)
 
 
 class ProjectChange(Body):
     name: str | None = None
     base: str | None = None
+    forge: str | None = None
+    forge_url: str | None = None
     overrides: dict[str, Any] | None = None
     trust: bool = False
 

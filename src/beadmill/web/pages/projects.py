@@ -18,7 +18,7 @@ from beadmill.web.pages.words import _
 from beadmill.web.plain import plain
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-FIELDS = ("path", "name", "short", "base")
+FIELDS = ("path", "name", "short", "base", "forge", "forge_url")
 
 
 @router.get("/projects")
@@ -38,9 +38,16 @@ async def add(on: On) -> Response:
     form = await posted(on.request)
     given = {name: form.get(name).strip() for name in FIELDS}
     try:
-        path, name, short, base = given.values()
         project = await projects.add(
-            on.ports, path, name=name, short=short, base=base, actor=on.actor, key=form.get("key")
+            on.ports,
+            given["path"],
+            name=given["name"],
+            short=given["short"],
+            base=given["base"],
+            forge=given["forge"],
+            forge_url=given["forge_url"],
+            actor=on.actor,
+            key=form.get("key"),
         )
     except BeadmillError as error:
         if form.get("from") == "welcome":
@@ -93,6 +100,8 @@ async def change(on: On, short: str) -> Response:
             short,
             name=form.get("name") or None,
             base=form.get("base") or None,
+            forge=form.get("forge") if "forge" in form.fields else None,
+            forge_url=form.get("forge_url").strip() if "forge_url" in form.fields else None,
             overrides=patched(before.overrides, changes(form, view, "project")),
             actor=on.actor,
             key=form.get("key"),

@@ -11,6 +11,13 @@ def _(text: str) -> str:
     return text
 
 
+FORGES: Mapping[str, str] = {
+    "local": "a bare repository on this machine",
+    "github": "GitHub",
+    "gitlab": "GitLab",
+    "gitea": "Gitea or Forgejo",
+    "gogs": "Gogs",
+}
 STATUS: Mapping[str, str] = {
     "draft": "Draft",
     "scanning_relevant_files": "Looking for the files that matter",
