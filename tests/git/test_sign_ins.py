@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,7 +71,7 @@ async def test_c19_a_missing_sign_in_is_said_within_seconds(repo: Path, server: 
 
 async def test_c19_an_expired_sign_in_is_said_with_its_host(repo: Path, server: GitHttp) -> None:
     keep("expired-4f1b")
-    with pytest.raises(Unavailable, match="at 127.0.0.1:[0-9]+ did not accept the credentials") as caught:
+    with pytest.raises(Unavailable, match=r"at 127.0.0.1:[0-9]+ did not accept the credentials") as caught:
         await listed(await discover(repo))
     assert "expired-4f1b" not in f"{caught.value.envelope()}"
 
@@ -92,11 +92,11 @@ async def test_a_command_that_stays_at_home_gets_no_password(repo: Path, server:
 async def test_the_password_is_in_no_argv(repo: Path, server: GitHttp, monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that keeps its arguments and the names of its variables stands before the real one."""
     keep(TOKEN)
-    seen, real = repo.parent / "seen", subprocess.run(["which", "git"], capture_output=True, text=True, check=True)
+    seen, real = repo.parent / "seen", shutil.which("git")
     tools = repo.parent / "tools"
     tools.mkdir(mode=0o755)
     program = tools / "git"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>{seen}\nexec {real.stdout.strip()} "$@"\n')
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>{seen}\nexec {real} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     monkeypatch.setenv("BEADMILL_TRUSTED_EXECUTABLE_DIRS", str(tools))

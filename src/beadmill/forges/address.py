@@ -19,7 +19,7 @@ KNOWN: Final[Mapping[str, str]] = {
 }
 ALIASES: Final[Mapping[str, str]] = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
 ROOTS: Final[Mapping[str, str]] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1", "gogs": "/api/v1"}
-_SCP = re.compile(r"(?:[^/@:]+@)?(\[[^\]]+\]|[^/:@]+):(?!//)(.+)")
+_SCP = re.compile(r"(?:[^/@:]+@)?(\[[^\]]+\]|[^/:@]+):(?!//|:)(.+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from beadmill.errors import NotFound, Refused, Stale
 from beadmill.forges import _faults
 from beadmill.forges._http import Http
 from beadmill.forges.contract import Change, ChangeDraft, ChangeRef, ChangeState, ChangeStatus, Check, Comment, Review
-from beadmill.forges.hosted import (
+from beadmill.forges.hosted import HostedForge
+from beadmill.forges.service import (
     Access,
     Ends,
     Exists,
-    HostedForge,
     Pull,
     Service,
     base_missing,

@@ -8,26 +8,27 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from beadmill import crashpoints
-from beadmill.errors import BeadmillError, Conflict, NotFound, Refused, Stale, Unavailable
+from beadmill.errors import BeadmillError, Conflict, Refused, Unavailable
 from beadmill.forges import _faults, address, credentials
 from beadmill.forges._http import Http, Nature
 from beadmill.forges.address import Place
-from beadmill.forges.contract import (
-    METHODS,
-    Change,
-    ChangeDraft,
-    ChangeRef,
-    ChangeState,
-    ChangeStatus,
-    Check,
-    Comment,
-    Merged,
-    Review,
+from beadmill.forges.contract import METHODS, Change, ChangeDraft, ChangeRef, ChangeState, ChangeStatus, Comment, Merged
+from beadmill.forges.service import (
+    Ends,
+    Exists,
+    Pull,
+    Service,
+    blocked,
+    conflicting,
+    cut,
+    method_of,
+    moved,
+    over,
 )
 from beadmill.git import remotes
 from beadmill.git.run import discover
@@ -35,91 +36,6 @@ from beadmill.processes.box import Health
 
 SETTLE = (0.5, 1.0, 2.0, 4.0)  # seconds between looks at what a service has not worked out yet
 TITLE = 240  # characters, a draft's prefix not counted
-OPEN = (ChangeStatus.DRAFT, ChangeStatus.OPEN)
-
-
-class Exists(Exception):
-    """The service says that the branch has a change already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pull:
-    """A change as a service tells it. ``id`` is the service's own name for it. ``waits`` = not worked out yet."""
-
-    state: ChangeState
-    id: str = ""
-    waits: bool = False
-
-    @property
-    def change(self) -> Change:
-        return self.state.change
-
-    @property
-    def number(self) -> int:
-        return self.state.change.ref.number
-
-    @property
-    def open(self) -> bool:
-        return self.change.status in OPEN
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who the token is and what it may do with the base repository."""
-
-    login: str
-    push: bool
-    drafts: bool = True
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """``head`` is where branches are pushed, ``base`` is where changes are proposed; a fork has two."""
-
-    head: Place
-    base: Place
-
-    @property
-    def forked(self) -> bool:
-        return self.head.project != self.base.project
-
-
-class Service(Protocol):
-    """What differs between services. Each method is one question or one act; NotFound when there is no such change."""
-
-    async def access(self) -> Access: ...
-    async def tip(self, branch: str) -> str: ...
-    async def ahead(self, draft: ChangeDraft) -> int:
-        """Commits that the head has and the base lacks. Raises Conflict BASE_MISSING."""
-        ...
-
-    async def newest(self, branch: str) -> Pull | None: ...
-    async def get(self, number: int) -> Pull: ...
-    async def create(self, draft: ChangeDraft) -> Pull:
-        """Raises Exists."""
-        ...
-
-    async def edit(self, pull: Pull, draft: ChangeDraft) -> None:
-        """Title, text and base."""
-        ...
-
-    async def ready(self, pull: Pull) -> None: ...
-    async def unready(self, pull: Pull) -> None: ...
-    async def methods(self) -> tuple[str, ...]:
-        """What of METHODS the base repository allows, its own way first."""
-        ...
-
-    async def checks(self, pull: Pull) -> tuple[Check, ...]: ...
-    async def reviews(self, pull: Pull) -> tuple[Review, ...]: ...
-    def comments(self, number: int, since: datetime | None) -> AsyncIterator[Comment]: ...
-    async def merge(self, pull: Pull, method: str) -> bool:
-        """True = a merge queue took it. Raises Stale, Conflict, Refused."""
-        ...
-
-    async def close(self, number: int) -> None: ...
-    async def reopen(self, number: int) -> None: ...
-    async def note(self, number: int, text: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -172,7 +88,7 @@ class HostedForge:
         return found.change if found else None
 
     async def put(self, draft: ChangeDraft) -> Change:
-        draft = replace(draft, title=_cut(draft.title, TITLE), body=_cut(draft.body, self.body_limit))
+        draft = replace(draft, title=cut(draft.title, TITLE), body=cut(draft.body, self.body_limit))
         async with self._open() as service:
             await _at_head(service, draft)
             found = await service.newest(draft.branch)
@@ -189,7 +105,7 @@ class HostedForge:
         async with self._open() as service:
             pull = await service.get(change.number)
             if not pull.open:
-                raise _over(pull)
+                raise over(pull)
             if pull.change.status is ChangeStatus.DRAFT:
                 await service.ready(pull)
                 pull = await service.get(change.number)
@@ -242,7 +158,7 @@ class HostedForge:
         async with self._open() as service:
             pull = await service.get(change.number)
             if pull.change.status is ChangeStatus.MERGED:
-                raise _over(pull)
+                raise over(pull)
             if pull.change.status is ChangeStatus.CLOSED:
                 return
             crashpoints.reach("forge.close")
@@ -255,7 +171,7 @@ class HostedForge:
         async with self._open() as service:
             pull = await service.get(change.number)
             if pull.change.status is ChangeStatus.MERGED:
-                raise _over(pull)
+                raise over(pull)
             if pull.change.status is ChangeStatus.CLOSED:
                 await service.reopen(change.number)
                 pull = await service.get(change.number)
@@ -394,86 +310,8 @@ async def _at_head(service: Service, draft: ChangeDraft) -> None:
 def _mergeable(pull: Pull) -> None:
     state = pull.state
     if pull.change.status is ChangeStatus.CLOSED:
-        raise _over(pull)
+        raise over(pull)
     if state.mergeable == "no":
         raise conflicting(pull)
     if state.blocked:
         raise blocked(pull, state.blocked)
-
-
-def conflicting(pull: Pull) -> Conflict:
-    return Conflict(
-        f"change #{pull.number} does not merge into {pull.change.base}",
-        code="MERGE_CONFLICT",
-        kept="Nothing was merged.",
-        next=f"Bring {pull.change.base} into {pull.change.branch}, test it again, then try again.",
-    )
-
-
-def blocked(pull: Pull, why: str) -> Conflict:
-    return Conflict(
-        f"change #{pull.number} may not be merged now: {why}",
-        code="MERGE_BLOCKED",
-        details={"reason": why, "url": pull.change.url},
-        kept="Nothing was merged; the change is open.",
-        next=f"Satisfy the rule of {pull.change.base} at {pull.change.url}, then try again.",
-    )
-
-
-def moved(pull: Pull, expected: str) -> Stale:
-    return Stale(
-        f"change #{pull.number} is at {pull.change.head[:12]}, not at the approved {expected[:12]}",
-        code="HEAD_MOVED",
-        details={"expected": expected, "found": pull.change.head},
-        kept="Nothing was merged.",
-        next="Review the new head.",
-    )
-
-
-def method_of(wanted: str, allowed: tuple[str, ...]) -> str:
-    """Raises Refused."""
-    if wanted and wanted not in allowed:
-        raise Refused(
-            f"{wanted!r} is no way to merge here",
-            code="BAD_METHOD",
-            next=f"Choose {', '.join(allowed) or 'none: ask its owner'}.",
-        )
-    if not allowed:
-        raise Refused("this repository allows no way to merge", code="BAD_METHOD", next="Ask its owner to allow one.")
-    return wanted or allowed[0]
-
-
-def not_reopened(number: int, said: str) -> Conflict:
-    return Conflict(
-        f"change #{number} cannot be opened again: {said}",
-        code="CHANGE_NOT_REOPENED",
-        kept="It is closed as it was; the branch is pushed.",
-        next="Open a new change for the branch.",
-    )
-
-
-def base_missing(base: str) -> Conflict:
-    return Conflict(f"the remote has no branch {base!r}", code="BASE_MISSING", next=f"Push {base}.")
-
-
-def when(text: str | None) -> datetime:
-    """An ISO time of a service."""
-    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-def no_change(number: int) -> NotFound:
-    return NotFound(f"there is no change #{number}", code="NO_CHANGE")
-
-
-def _over(pull: Pull) -> Conflict:
-    if pull.change.status is ChangeStatus.MERGED:
-        return Conflict(
-            f"change #{pull.number} is merged", code="CHANGE_MERGED", kept=f"Its merge is {pull.state.merge_sha}."
-        )
-    return Conflict(
-        f"change #{pull.number} is closed", code="CHANGE_CLOSED", next="Reopen it, or push new work for a new one."
-    )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Self
 from urllib.parse import urlsplit
 
 from tests.forges.fakes.hub import TOKEN, Asked, Hub, Route, Told
@@ -60,7 +61,7 @@ class GitHttp(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def __enter__(self) -> GitHttp:
+    def __enter__(self) -> Self:
         Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
@@ -122,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             "GIT_CONFIG_VALUE_0": "true",
         }
 
-    do_GET = do_POST = _serve
+    do_GET = do_POST = _serve  # noqa: N815 - names of the library
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
