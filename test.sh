@@ -12,6 +12,7 @@ CLAUDE=2.1.332
 OPENCODE=1.18.33
 COPILOT=1.0.102
 AXE=4.14.1
+GITHUB_API=23.0.2
 tools=$(pwd)/.test-tools
 whole=false
 case $* in '' | --long) whole=true ;; esac
@@ -99,8 +100,8 @@ selected() {
     shift
     $whole || .venv/bin/python -m pytest -q --collect-only "$@" -m "$marker" >/dev/null 2>&1
 }
-postgres=false browser=false codex=false claude_code=false opencode=false acp=false sandbox=false
-for kind in postgres browser codex claude_code opencode acp sandbox; do
+postgres=false browser=false codex=false claude_code=false opencode=false acp=false sandbox=false github_api=false
+for kind in postgres browser codex claude_code opencode acp sandbox github_api; do
     if selected "$kind" "$@"; then eval "$kind=true"; fi
 done
 
@@ -110,7 +111,7 @@ if $browser; then
     command -v chromium-browser >/dev/null 2>&1 || need chromium chromium
     has_chinese_font || missing="$missing fonts-noto-cjk fontconfig"
 fi
-if $codex || $claude_code || $opencode || $acp || $browser; then need npm npm; fi
+if $codex || $claude_code || $opencode || $acp || $browser || $github_api; then need npm npm; fi
 if $codex || $sandbox; then need bwrap bubblewrap; fi
 install_missing
 
@@ -157,6 +158,20 @@ if $browser; then
         npm install --prefix "$tools/axe" --no-save --no-audit --no-fund --loglevel=error "axe-core@$AXE" >&2
     }
     export BEADMILL_TEST_AXE="$axe/axe.min.js"
+fi
+
+# --- GitHub's own description of its API, which the fake GitHub is held against: one file of a large package ---
+if $github_api; then
+    BEADMILL_TEST_GITHUB_API=$tools/github-api/$GITHUB_API.json
+    [ -s "$BEADMILL_TEST_GITHUB_API" ] || {
+        say "fetching @octokit/openapi $GITHUB_API for the tests"
+        mkdir -p "$tools/github-api"
+        packed=$(cd "$tools/github-api" && npm pack --silent --loglevel=error "@octokit/openapi@$GITHUB_API")
+        tar -xzOf "$tools/github-api/$packed" package/generated/api.github.com.json >"$BEADMILL_TEST_GITHUB_API.part"
+        mv "$BEADMILL_TEST_GITHUB_API.part" "$BEADMILL_TEST_GITHUB_API"
+        rm -f "$tools/github-api/$packed"
+    }
+    export BEADMILL_TEST_GITHUB_API
 fi
 
 # --- a PostgreSQL cluster for this run alone ---

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from beadmill.forges.contract import ChangeDraft
-from tests.forges.worlds import HOSTED, Hosted, hosted
+from tests.forges.worlds import HOSTED, Hosted, hosted, named
 
 Git = Callable[..., str]
 
 
-@pytest.fixture(params=sorted(HOSTED))
+@pytest.fixture(params=named(HOSTED))
 def there(request: pytest.FixtureRequest, repo: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
     """One service after the other; ``indirect`` parameters name the ones a test is about."""
     with hosted(HOSTED[request.param], repo, git, monkeypatch) as made:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.forges.fakes.github import API
 from tests.forges.fakes.gitlab_api import SPEC
-from tests.forges.fakes.openapi import written
+from tests.forges.fakes.openapi import load, written
 
 SMALL = written(
     {"Thing": {"id": "int", "name": "str?", "kind": "big|small", "-parts": "[Part]"}, "Part": {"n": "int"}},
@@ -55,3 +58,17 @@ def test_what_is_required_is_filled_in() -> None:
 def test_a_field_that_gitlab_does_not_have_is_a_problem() -> None:
     asked = SPEC.request("PUT", "/projects/a%2Fb/merge_requests/1/merge", query={}, body={"method": "merge"})
     assert asked == ["PUT /projects/a%2Fb/merge_requests/1/merge: body: there is no field 'method'"]
+
+
+@pytest.mark.github_api
+@pytest.mark.skipif(not API, reason="BEADMILL_TEST_GITHUB_API names no file: GitHub's description is not here")
+def test_githubs_own_description_is_read() -> None:
+    spec, pulls = load(Path(API)), "/repos/o/r/pulls"
+    draft = {"title": "t", "head": "o:b", "base": "main", "draft": True}
+    assert spec.request("POST", pulls, query={}, body=draft) == []
+    assert spec.request("POST", pulls, query={}, body={**draft, "draft": "yes"}) == [
+        "POST /repos/o/r/pulls: body.draft: 'yes' is no boolean"
+    ]
+    schema = spec.answer_schema("GET", f"{pulls}/1", 200)
+    assert schema is not None
+    assert spec.check(schema, spec.fill(schema, {"number": "1"}), "x") == ["x.number: '1' is no integer"]

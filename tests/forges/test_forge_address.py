@@ -51,7 +51,13 @@ def test_c72_hosts_that_everybody_knows_say_their_kind_and_others_do_not() -> No
         ("github", "https://ghe.corp.test/o/r", "", "https://ghe.corp.test/api/v3", "o/r"),
         ("github", "https://corp.ghe.com/o/r", "", "https://api.corp.ghe.com", "o/r"),
         ("gitlab", "ssh://git@git.corp.test:2222/grp/sub/proj.git", "", "https://git.corp.test/api/v4", "grp/sub/proj"),
-        ("gitlab", "https://corp.test/gitlab/g/p", "https://corp.test/gitlab", "https://corp.test/gitlab/api/v4", "g/p"),
+        (
+            "gitlab",
+            "https://corp.test/gitlab/g/p",
+            "https://corp.test/gitlab",
+            "https://corp.test/gitlab/api/v4",
+            "g/p",
+        ),
         ("gitlab", "git@corp.test:g/p.git", "https://corp.test/gitlab", "https://corp.test/gitlab/api/v4", "g/p"),
         ("gitea", "https://corp.test/git/o/r", "", "https://corp.test/git/api/v1", "o/r"),
         ("gitea", "git@codeberg.org:o/r.git", "", "https://codeberg.org/api/v1", "o/r"),
@@ -80,7 +86,9 @@ def test_an_address_without_an_owner_is_refused(kind: str, url: str) -> None:
     assert caught.value.code == "FORGE_ADDRESS"
 
 
-@pytest.mark.parametrize("url", ["git.corp.test", "ssh://git.corp.test", "https://", "https://me:pw@h", "https://h/?a=b"])
+@pytest.mark.parametrize(
+    "url", ["git.corp.test", "ssh://git.corp.test", "https://", "https://me:pw@h", "https://h/?a=b"]
+)
 def test_what_is_no_web_address_is_refused(url: str) -> None:
     with pytest.raises(Invalid) as caught:
         address.checked_url(url)

@@ -10,12 +10,12 @@ import pytest
 
 from beadmill.errors import Conflict, NotFound, Refused, Stale
 from beadmill.forges.contract import METHODS, ChangeDraft, ChangeRef, ChangeStatus
-from tests.forges.worlds import WORLDS, World
+from tests.forges.worlds import WORLDS, World, named
 
 Git = Callable[..., str]
 
 
-@pytest.fixture(params=sorted(WORLDS))
+@pytest.fixture(params=named(WORLDS))
 def world(request: pytest.FixtureRequest, repo: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with WORLDS[request.param](repo, git, monkeypatch) as made:
         yield made

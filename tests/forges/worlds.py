@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from beadmill.forges import credentials
 from beadmill.forges._http import Nature
@@ -121,6 +122,14 @@ HOSTED: Mapping[str, tuple[type[Hub], type[HostedForge]]] = {
     "github": (GitHubHub, GitHubForge),
     "gitlab": (GitLabHub, GitLabForge),
 }
+
+
+def named(names: Iterable[str]) -> list[ParameterSet]:
+    """As parameters; GitHub's with the mark that brings its description."""
+    marks = {"github": [pytest.mark.github_api]}
+    return [pytest.param(name, marks=marks.get(name, [])) for name in sorted(names)]
+
+
 WORLDS: Mapping[str, Callable[[Path, Git, pytest.MonkeyPatch], AbstractContextManager[World]]] = {
     "gogs": gogs,
     "local": local,
