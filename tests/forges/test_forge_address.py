@@ -10,8 +10,12 @@ import pytest
 from beadmill.errors import Invalid, Unavailable
 from beadmill.forges import address
 from beadmill.forges.address import Address, Place
+from beadmill.git import credentials as sign_ins
 from beadmill.git import remotes
 from beadmill.git.run import discover
+from beadmill.workspaces import bases
+from tests.forges.fakes.gogs import GitHttp
+from tests.forges.fakes.hub import TOKEN
 
 Git = Callable[..., str]
 
@@ -113,6 +117,31 @@ async def test_c68_a_fork_proposes_to_upstream_of_the_same_host(repo: Path, git:
 
 async def test_c68_what_the_person_chose_with_gh_counts(repo: Path, git: Git) -> None:
     git(repo, "remote", "set-url", "origin", "git@github.com:me/r.git")
-    git(repo, "remote", "add", "team", "https://github.com/team/r.git")
-    git(repo, "config", "remote.team.gh-resolved", "base")
-    assert await remotes.base_of(await discover(repo), "origin") == "team"
+    git(repo, "remote", "add", "upstream", "https://github.com/team/r.git")
+    git(repo, "config", "remote.origin.gh-resolved", "base")
+    assert await remotes.base_of(await discover(repo), "origin") == "origin"
+
+
+@pytest.mark.parametrize("path", ["../other.git", "/srv/other.git", "file:///srv/other.git", "~/other.git"])
+async def test_a_folder_named_upstream_takes_no_changes(repo: Path, git: Git, *, path: str) -> None:
+    git(repo, "remote", "set-url", "origin", "../origin.git")
+    git(repo, "remote", "add", "upstream", path)
+    assert await remotes.base_of(await discover(repo), "origin") == "origin"
+
+
+async def test_c68_the_base_of_a_fork_comes_from_upstream(
+    repo: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    git(tmp_path, "clone", "-q", "--bare", str(tmp_path / "origin.git"), "team.git")
+    git(repo, "commit", "-q", "--allow-empty", "-m", "theirs")
+    git(repo, "push", "-q", str(tmp_path / "team.git"), "main")
+
+    async def sign_in(_: str) -> tuple[str, str]:
+        return "robot", TOKEN
+
+    sign_ins.keep(sign_in)
+    with GitHttp(tmp_path) as server:
+        git(repo, "remote", "set-url", "origin", f"{server.url}/origin.git")
+        git(repo, "remote", "add", "upstream", f"{server.url}/team.git")
+        assert await bases.fetch(await discover(repo), "main") == git(repo, "rev-parse", "main")

@@ -179,7 +179,7 @@ def _json(got: httpx2.Response) -> Any:
 def _why(error: httpx2.HTTPError) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return "it did not answer in time"
-    return redact.ours().text(str(error)) or type(error).__name__
+    return redact.ours().text(str(error)).rstrip(".") or type(error).__name__
 
 
 @functools.cache

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from beadmill.errors import Unavailable
 from beadmill.git.run import Repo
 
 UPSTREAM = "upstream"
-_HOST = re.compile(r"(?:\w[\w+.-]*://)?(?:[^/@]+@)?(\[[^\]]+\]|[^/:@]+)")
+_SCP = re.compile(r"(?:[^/@:]+@)?([^/@:.~][^/@:]*):(?!:)")
 
 
 async def url_of(repo: Repo, remote: str) -> str:
@@ -22,14 +23,25 @@ async def url_of(repo: Repo, remote: str) -> str:
 
 
 async def base_of(repo: Repo, remote: str) -> str:
-    """The remote whose repository takes the changes pushed to ``remote``: what ``gh repo set-default`` chose, else
-    ``upstream`` at the same host (``remote`` is a fork then), else ``remote`` itself."""
-    chosen = await repo.git("config", "--get-regexp", r"^remote\..*\.gh-resolved$", "^base$", ok=(0, 1))
-    for line in chosen.text.splitlines():
-        return line.partition(" ")[0].removeprefix("remote.").removesuffix(".gh-resolved")
+    """The remote whose repository takes the changes pushed to ``remote``: ``upstream`` at the same host (``remote`` is a
+    fork then), unless ``gh repo set-default`` chose ``remote``; else ``remote`` itself.
+
+    No other remote is asked: git/trust.py watches the addresses of these two.
+    """
     names = (await repo.git("remote")).text.splitlines()
-    if remote != UPSTREAM and {UPSTREAM, remote} <= set(names):
-        hosts = [_HOST.match(await url_of(repo, name)) for name in (UPSTREAM, remote)]
-        if hosts[0] and hosts[1] and hosts[0][1].lower() == hosts[1][1].lower():
-            return UPSTREAM
-    return remote
+    if remote == UPSTREAM or not {UPSTREAM, remote} <= set(names):
+        return remote
+    chosen = await repo.git("config", "--get", f"remote.{remote}.gh-resolved", ok=(0, 1))
+    if chosen.text == "base":
+        return remote
+    theirs, ours = _host(await url_of(repo, UPSTREAM)), _host(await url_of(repo, remote))
+    return UPSTREAM if theirs and theirs == ours else remote
+
+
+def _host(url: str) -> str:
+    """ "" for a folder."""
+    if "://" in url:
+        parts = urlsplit(url)
+        return "" if parts.scheme == "file" else (parts.hostname or "").lower()
+    found = _SCP.match(url)
+    return found[1].lower() if found else ""

@@ -26,7 +26,7 @@ Powers = Mapping[str, tuple[str, ...]]  # setting → hashes of its values in or
 _POWERS = re.compile(
     r"filter\..*\.(?:clean|smudge|process)|merge\..*\.driver|core\.(?:sshcommand|gitproxy|alternaterefscommand)"
     r"|credential\..*|gpg\.(?:.*\.)?(?:program|defaultkeycommand)|url\..*|protocol\..*|http\..*"
-    r"|remote\.(?:origin|upstream)\.(?:url|pushurl|uploadpack|receivepack|vcs|proxy|mirror)|remote\..*\.gh-resolved"
+    r"|remote\.(?:origin|upstream)\.(?:url|pushurl|uploadpack|receivepack|vcs|proxy|mirror)|remote\.origin\.gh-resolved"
     r"|include(?:if\..*)?\.path",
     re.DOTALL,
 )
