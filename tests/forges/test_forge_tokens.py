@@ -136,3 +136,10 @@ async def test_git_gets_the_token_over_https_alone(
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", SECRET)
     assert await Tokens().for_git(url) == wanted
+
+
+async def test_git_gets_no_token_of_a_kind_for_a_host_that_only_might_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GH_ENTERPRISE_TOKEN", SECRET)
+    assert await Tokens().for_git("https://git.corp.test/o/r.git") is None
+    monkeypatch.setenv("GH_HOST", "git.corp.test")
+    assert await Tokens().for_git("https://git.corp.test/o/r.git") == ("x-access-token", SECRET)

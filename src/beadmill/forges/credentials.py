@@ -56,9 +56,12 @@ class Tokens:
     home: Path | None = None
     _asked: dict[str, tuple[float, str]] = field(default_factory=dict, repr=False)
 
-    async def find(self, host: str, kind: str) -> Token | None:
-        """Raises Refused when the file of tokens may be read by others."""
-        found = _environment(host, kind, os.environ) or self._file(host) or await self._cli(host, kind)
+    async def find(self, host: str, kind: str, *, sure: bool = True) -> Token | None:
+        """``sure``: a person said that this kind runs there; else a variable for any host of a kind does not count.
+
+        Raises Refused when the file of tokens may be read by others.
+        """
+        found = _environment(host, kind, os.environ, sure=sure) or self._file(host) or await self._cli(host, kind)
         if found:
             redact.learn(found.value)
         return found
@@ -73,7 +76,7 @@ class Tokens:
         host = parts.netloc.rpartition("@")[2].lower()
         known = address.KNOWN.get(host)
         for kind in (known,) if known else USUAL:
-            token = await self.find(host, kind)
+            token = await self.find(host, kind, sure=bool(known))
             if token:
                 return USERS.get(kind, "oauth2"), token.value
         return None
@@ -123,14 +126,14 @@ def variable(host: str) -> str:
     return f"BEADMILL_FORGE_TOKEN_{re.sub(r'[^A-Z0-9]', '_', host.upper())}"
 
 
-def _environment(host: str, kind: str, env: Mapping[str, str]) -> Token | None:
+def _environment(host: str, kind: str, env: Mapping[str, str], *, sure: bool) -> Token | None:
     own = variable(host)
     if env.get(own):
         return Token(env[own], own)
     for names, says, usual in USUAL.get(kind, ()):
         named = env.get(says, "") if says else ""
         wanted = (urlsplit(named).netloc or named).lower() or usual
-        if wanted == host or (not wanted and host not in address.KNOWN):
+        if wanted == host or (sure and not wanted and host not in address.KNOWN):
             for name in names:
                 if env.get(name):
                     return Token(env[name], name)
