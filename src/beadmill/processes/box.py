@@ -31,6 +31,7 @@ class Launch:
 
 class Box(Protocol):
     isolates: bool  # False = what runs in it can reach whatever the user can
+    foreign: bool  # True = its programs are not this machine's: only it can say whether one is there
 
     def wrap(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], program: Path | None = None) -> Launch:
         """Turns a wish into an argv that runs inside the box; starts nothing. ``program`` is an executable that the
@@ -46,10 +47,15 @@ class Sandbox(Protocol):
     name: str
     networks: frozenset[str]  # the network policies it can hold
 
-    async def probe(self) -> Health:
-        """Can this sandbox work here? Never raises."""
+    async def probe(self, image: str = "") -> Health:
+        """Can this sandbox work here, with this image where it takes one? Never raises, and ends in a bounded time."""
         ...
 
     async def open(self, workspace: Path, policy: Policy) -> Box:
         """Raises Unavailable when the sandbox cannot honour the policy."""
+        ...
+
+    async def sweep(self, workspace: Path, mark: str) -> tuple[str, ...]:
+        """Ends what of a session is no process of this machine's that carries its ``mark``, when its runner is gone.
+        Returns the names of what stays. Idempotent."""
         ...

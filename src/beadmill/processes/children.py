@@ -36,6 +36,10 @@ class Reaper:
         self._watched: dict[int, asyncio.Future[int]] = {}
         self._loop.add_signal_handler(signal.SIGCHLD, self.reap)
 
+    def close(self) -> None:
+        """From here on whoever starts a child waits for it: a sandbox that asks a program while it closes."""
+        self._loop.remove_signal_handler(signal.SIGCHLD)
+
     def watch(self, pid: int) -> asyncio.Future[int]:
         return self._watched.setdefault(pid, self._loop.create_future())
 
@@ -139,7 +143,7 @@ class Spawner:
         self._named: set[procs.Proc] = set()
         self.reaper = Reaper()
         self.redactor = redactor
-        self.boxed = box.isolates
+        self.boxed, self.foreign = box.isolates, box.foreign
         self._folder, self._box, self._own, self._marks, self._umask = folder, box, own, marks, umask
         self._count = 0
         self._pipes: list[Pipe] = []
@@ -161,6 +165,7 @@ class Spawner:
             pipe.resume()
             await pipe.drained()
             pipe.close()
+        self.reaper.close()
 
     def launch(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], program: Path | None = None) -> Launch:
         """Raises OSError when the box finds no such program."""

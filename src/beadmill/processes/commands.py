@@ -121,6 +121,8 @@ class Commands:
             return f"cannot start: the folder {spec.cwd!r} leads out of the tree"
         if not cwd.is_dir():
             return f"cannot start: there is no folder {spec.cwd!r}"
+        if self.spawner.foreign:
+            return ""
         program = spec.argv()[0]
         path = env.get("PATH") or allowed(os.environ).get("PATH", os.defpath)
         if find_program(program, cwd=cwd, path=path) is None:

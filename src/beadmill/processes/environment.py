@@ -8,6 +8,12 @@ from typing import Final
 SESSION_VARIABLE: Final = "BEADMILL_SESSION"  # the token, for people who look at a process
 MARK_VARIABLE: Final = "BEADMILL_SESSION_MARK"  # unlike a token never used twice: what a sweep goes by
 TRUSTED_DIRS: Final = "BEADMILL_TRUSTED_EXECUTABLE_DIRS"
+# Where podman and docker find their daemon, their images and their settings. The runner gets them, a box never.
+ENGINE: Final = (
+    "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "DBUS_SESSION_BUS_ADDRESS", "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF", "STORAGE_DRIVER", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+)  # fmt: skip
 
 _NAMES: Final = frozenset(
     {
@@ -30,8 +36,9 @@ def marks(*, token: str, mark: str) -> dict[str, str]:
 
 
 def for_runner(env: Mapping[str, str], *, also: Sequence[str] = ()) -> dict[str, str]:
-    """The runner also needs the user's HOME (where sign-ins live) and, in tests only, the crash points."""
-    kept = allowed(env, also=(*also, "HOME", TRUSTED_DIRS))
+    """The runner also needs the user's HOME (where sign-ins live), what leads to podman or docker and, in tests only, the
+    crash points."""
+    kept = allowed(env, also=(*also, "HOME", TRUSTED_DIRS, *ENGINE))
     if env.get("BEADMILL_TESTING") == "1":
         kept.update({k: env[k] for k in _TESTING if k in env})
     return kept

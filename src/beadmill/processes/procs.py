@@ -89,6 +89,18 @@ def below(roots: Iterable[int], everything: Mapping[int, Proc]) -> set[Proc]:
     return found
 
 
+def inside(found: Iterable[Proc]) -> set[Proc]:
+    """Those that live among processes of their own, as in a box. Whom we may not look at counts."""
+    return {proc for proc in found if _among(proc.pid) != _among(os.getpid())}
+
+
+def _among(pid: int) -> str:
+    try:
+        return str((_PROC / str(pid) / "ns/pid").readlink())
+    except OSError:
+        return ""
+
+
 def carrying(variables: Mapping[str, str], everything: Mapping[int, Proc]) -> set[Proc]:
     """Processes started with these in their environment, and everything below them. ``*`` ends a beginning."""
     needles = [f"\0{name}={value}".removesuffix("*").encode() for name, value in variables.items()]

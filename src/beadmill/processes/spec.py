@@ -58,7 +58,8 @@ class Policy:
     """What a box allows. ``read_only`` paths inside the workspace are bound read-only where the sandbox can; ``binds``
     are what of the outside may be written too: an adapter's ``auth_paths``; ``readable`` what may be read; ``hidden``
     what nothing of that may show. ``tree`` (None = the workspace's own) is all that is open of the work. ``hosts`` are what
-    an allow-list names (``processes.hosts``), ``door`` the socket that leads to them: the runner makes it, None = none."""
+    an allow-list names (``processes.hosts``), ``door`` the socket that leads to them: the runner makes it, None = none.
+    ``image`` is whose programs a container shows, empty = this machine's."""
 
     network: Literal["on", "off", "allow-list"] = "on"
     read_only: tuple[Path, ...] = ()
@@ -69,6 +70,7 @@ class Policy:
     tree: Path | None = None
     hosts: tuple[str, ...] = ()
     door: Path | None = None
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)

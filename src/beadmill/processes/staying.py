@@ -16,7 +16,7 @@ from beadmill.processes import procs
 # stdin = held open by us for as long as the box shall stay, stderr = where the code is said. It hears a TERM only behind
 # its command, which may want to clean up.
 SHELL: Final = 't=; trap t=1 TERM; (exec "$@" </dev/null 2>&1); echo "$?" >&2; trap - TERM; [ "$t" ] || read -r _'
-OWN: Final = 2  # processes of an idle box: its init and the shell
+OWN: Final = 2  # processes in an idle box: its init and the shell
 
 
 def staying(argv: Sequence[str]) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Stay:
             self._output(rest + b"\n")
         if code is not None and not self.code.done():
             self.code.set_result(code)
-        if len(procs.below((self._pid,), procs.table())) <= OWN:
+        if 0 < len(procs.inside(procs.below((self._pid,), procs.table()))) <= OWN:  # a daemon's are not below us
             self.let_go()
 
     def _over(self, exited: asyncio.Future[int]) -> None:

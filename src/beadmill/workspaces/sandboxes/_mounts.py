@@ -1,6 +1,6 @@
-"""What a box shows, as arguments of bwrap. Standard library only.
+"""What a box shows, whoever builds it. Standard library only.
 
-Sources are resolved first and mounted where they really lie, links on the way are made anew: bwrap never has to walk
+Sources are resolved first and mounted where they really lie, links on the way are made anew: nobody has to walk
 through a link whose target is not there yet.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/gnu", "/sys")
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/gnu")
 TMP: Final = Path("/tmp")  # noqa: S108 - the box's own
 _LINKS: Final = 40  # as the kernel
 
@@ -39,11 +40,20 @@ def walk(path: Path) -> tuple[Path, tuple[tuple[Path, str], ...]]:
     return at, tuple(links)
 
 
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """``source`` None = an empty folder of the box's own."""
+
+    target: Path
+    source: Path | None = None
+    write: bool = False
+
+
 class Mounts:
     """Grows in the order of mounting: later ones lie on top of earlier ones."""
 
     def __init__(self) -> None:
-        self._arguments: list[str] = []
+        self._mounts: list[Mount] = []
         self._links: dict[Path, str] = {}
         self._shown: list[Path] = []
         self._made: set[Path] = set()
@@ -57,7 +67,7 @@ class Mounts:
         """Binds what is there; nothing is not an error."""
         real, links = walk(path)
         if real.exists() and (write or not self.shows(real)):
-            self._arguments += ["--bind" if write else "--ro-bind", str(real), str(real)]
+            self._mounts.append(Mount(real, real, write))
             self._shown.append(real)
         self._keep(links)
 
@@ -65,12 +75,16 @@ class Mounts:
         """The links on the way to ``path`` alone."""
         self._keep(walk(path)[1])
 
+    def put_link(self, path: Path, text: str) -> None:
+        """A link that is not there outside."""
+        self._links[path] = text
+
     def lay(self, path: Path, source: Path | None = None) -> None:
         """What is shown there already becomes read-only, or ``source`` in its place."""
-        self._arguments += ["--ro-bind", str(source or path), str(path)]
+        self._mounts.append(Mount(path, source or path))
 
     def empty(self, path: Path) -> None:
-        self._arguments += ["--tmpfs", str(path)]
+        self._mounts.append(Mount(path))
 
     def make(self, path: Path) -> None:
         """A folder of the box's own at a real ``path``, unless something shown lies there, above or below."""
@@ -78,21 +92,20 @@ class Mounts:
             self.empty(path)
             self._made.add(path)
 
-    def add(self, *arguments: str) -> None:
-        self._arguments += arguments
+    def mounts(self) -> list[Mount]:
+        return [*self._mounts, *self._tmp()]
 
-    def arguments(self) -> list[str]:
-        """Links last: a mount must not lead through one. Those inside of something shown are there anyhow."""
-        links = [(p, text) for p, text in self._links.items() if not self.shows(p)]
-        made = [part for path, text in links for part in ("--symlink", text, str(path))]
-        return [*self._arguments, *self._tmp(), *made, "--remount-ro", "/"]
+    def links(self) -> list[tuple[Path, str]]:
+        """To be made behind all mounts, which must not lead through one. Those inside of something shown are there
+        anyhow."""
+        return [(path, text) for path, text in self._links.items() if not self.shows(path)]
 
-    def _tmp(self) -> list[str]:
+    def _tmp(self) -> list[Mount]:
         """``scratch`` as /tmp, so that the commands of a workspace find what earlier ones left there. Not where other
         mounts lie below /tmp: their way must not lead through a folder that an agent writes."""
         if self.scratch is None or any(p.is_relative_to(TMP) for p in self._shown):
             return []
-        return ["--bind", str(self.scratch), str(TMP)]
+        return [Mount(TMP, self.scratch, write=True)]
 
     def _keep(self, links: Iterable[tuple[Path, str]]) -> None:
         self._links.update(links)
@@ -110,15 +123,14 @@ def system(mounts: Mounts) -> None:
             mounts.empty(path)
         else:
             mounts.lay(path, Path("/dev/null"))
-    mounts.add("--proc", "/proc", "--dev", "/dev")
-    # Root's own files below /proc are writable for root, capabilities or not.
-    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr"):
-        path = Path("/proc") / name
-        if path.exists():
-            mounts.lay(path)
+    own(mounts)
+
+
+def own(mounts: Mounts) -> None:
+    """Folders that every box has for itself."""
     for place in (TMP, Path("/var") / "tmp", Path("/run")):
         mounts.empty(place)
-    mounts.add("--symlink", "/run", "/var/run")
+    mounts.put_link(Path("/var/run"), "/run")
 
 
 def resolver(mounts: Mounts) -> None:

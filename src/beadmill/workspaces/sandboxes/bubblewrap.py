@@ -7,7 +7,6 @@ workspaces, sockets of services, other processes. Git's folder and the ``.git`` 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -18,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from beadmill.domain.values import Access
 from beadmill.errors import BeadmillError, Unavailable
 from beadmill.processes import door, executables
 from beadmill.processes.box import Health, Launch
 from beadmill.processes.spec import Policy
-from beadmill.workspaces.sandboxes._mounts import Mounts, resolver, system, walk
-from beadmill.workspaces.sandboxes._toolchains import reveals, show_path, show_program
+from beadmill.workspaces.sandboxes._mounts import Mount, Mounts, resolver, system
+from beadmill.workspaces.sandboxes._places import require, show
+from beadmill.workspaces.sandboxes._toolchains import show_path, show_program
 
 FLAGS: Final = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
@@ -54,6 +53,7 @@ class Bwrap:
 
 class BubblewrapBox:
     isolates = True
+    foreign = False
 
     def __init__(self, bwrap: Bwrap, mounts: Mounts, policy: Policy) -> None:
         self._bwrap, self._mounts, self._policy = bwrap, mounts, policy
@@ -67,7 +67,8 @@ class BubblewrapBox:
         inside, env = [*argv], dict(env)
         if self._policy.door is not None:
             inside, env = [*door.knock(), *argv], door.environment(env, self._policy)
-        arguments = [*self._bwrap.start(), *self._mounts.arguments(), "--chdir", str(cwd), "--", *inside]
+        net = [] if self._policy.network == "on" else ["--unshare-net"]
+        arguments = [*self._bwrap.start(), *net, *arguments_of(self._mounts), "--chdir", str(cwd), "--", *inside]
         return Launch(tuple(arguments), Path("/"), env)
 
     async def close(self) -> None:
@@ -78,13 +79,13 @@ class BubblewrapSandbox:
     name = "bubblewrap"
     networks = frozenset({"on", "off", "allow-list"})
 
-    async def probe(self) -> Health:
+    async def probe(self, image: str = "") -> Health:  # noqa: ARG002 - the contract's: it takes none
         """Really runs a command in a box."""
         try:
             bwrap = await find()
             mounts = Mounts()
             system(mounts)
-            argv = [*bwrap.start(), *mounts.arguments(), "--", "/bin/sh", "-c", "exit 0"]
+            argv = [*bwrap.start(), *arguments_of(mounts), "--", "/bin/sh", "-c", "exit 0"]
             code, _, err = await executables.ask(argv, env={"PATH": os.defpath})
         except (BeadmillError, OSError) as error:
             said = error if isinstance(error, OSError) else f"{error.message}; {error.next}".rstrip("; ")
@@ -101,23 +102,22 @@ class BubblewrapSandbox:
 
     async def open(self, workspace: Path, policy: Policy) -> BubblewrapBox:
         """Raises Unavailable, and Refused for a bwrap that others may change."""
-        if not workspace.is_dir():  # noqa: ASYNC240 - one look at a local path
-            raise Unavailable(
-                f"the workspace {workspace} is gone", code="WORKSPACE_GONE", next="Retry the step before."
-            )
+        require(workspace)
         mounts = Mounts()
         system(mounts)
+        mounts.show(Path("/sys"))
         if policy.network == "on":
             resolver(mounts)
-        else:
-            mounts.add("--unshare-net")
         if policy.door is not None:
             mounts.lay(door.INSIDE, policy.door)
             show_program(mounts, Path(sys.executable), hidden=policy.hidden)
         show_path(mounts, os.environ.get("PATH", os.defpath), hidden=policy.hidden)
-        _show_beside(mounts, policy)
-        _show_workspace(mounts, workspace, policy)
+        show(mounts, workspace, policy)
         return BubblewrapBox(await find(), mounts, policy)
+
+    async def sweep(self, workspace: Path, mark: str) -> tuple[str, ...]:  # noqa: ARG002 - the contract's
+        """Its processes are all that there is."""
+        return ()
 
 
 async def find() -> Bwrap:
@@ -134,58 +134,23 @@ async def find() -> Bwrap:
     return Bwrap(path, said.strip().rpartition(" ")[2], closes=numbers >= NO_USERNS and not setuid)
 
 
-def _refused(message: str, then: str) -> Unavailable:
-    return Unavailable(message, code="SANDBOX_POLICY", next=then)
+def arguments_of(mounts: Mounts) -> list[str]:
+    """Links behind the mounts, the root closed last."""
+    bound = [part for mount in mounts.mounts() for part in _argument(mount)]
+    made = [part for path, text in mounts.links() for part in ("--symlink", text, str(path))]
+    return [*_kernel(), *bound, *made, "--remount-ro", "/"]
 
 
-def _show_beside(mounts: Mounts, policy: Policy) -> None:
-    for write, paths in ((False, policy.readable), (True, policy.binds)):
-        for path in paths:
-            if reveals(walk(path)[0], policy.hidden):
-                raise _refused(f"{path} would show what the sandbox hides", "Name a narrower folder.")
-            if write and path.is_file():  # CLIs write beside it first, and lock
-                mounts.make(walk(path)[0].parent)
-            mounts.show(path, write=write)
+def _argument(mount: Mount) -> tuple[str, ...]:
+    if mount.source is None:
+        return ("--tmpfs", str(mount.target))
+    return ("--bind" if mount.write else "--ro-bind", str(mount.source), str(mount.target))
 
 
-def _show_workspace(mounts: Mounts, workspace: Path, policy: Policy) -> None:
-    tree = policy.tree or workspace / "tree"
-    if not walk(tree)[0].is_relative_to(walk(workspace)[0]):
-        raise _refused(f"{tree} lies outside of the workspace {workspace}", "Report this.")
-    for name in ("home", "tmp"):
-        mounts.show(workspace / name, write=True)
-    mounts.scratch = walk(workspace / "tmp")[0]
-    mounts.show(tree, write=policy.access in (Access.WRITE, Access.ONLINE))
-    mounts.link(workspace)
-    if policy.access is Access.NONE:
-        return
-    for path in _of_git(workspace, tree):
-        mounts.show(path)
-    for path in (tree / ".git", *policy.read_only):
-        if path.is_symlink():
-            raise _refused(f"{path} is a link", "Remove the link, then retry.")
-        if path.exists():
-            mounts.lay(walk(path)[0])
-
-
-def _of_git(workspace: Path, tree: Path) -> Iterator[Path]:
-    """The repository behind the tree, by our own record of it, never by what lies in the tree."""
-    try:
-        record = json.loads((workspace / "runtime" / f"{tree.name}.json").read_bytes())["git_dir"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    common = Path(record).parent.parent
-    yield common
-    yield from _alternates(common / "objects")
-
-
-def _alternates(objects: Path) -> Iterator[Path]:
-    """Where a repository that borrows finds its objects."""
-    try:
-        lines = (objects / "info" / "alternates").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return
-    for line in filter(None, lines):
-        borrowed = Path(os.path.normpath(objects / line))
-        yield borrowed
-        yield from _alternates(borrowed)
+def _kernel() -> Iterator[str]:
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    # Root's own files below /proc are writable for root, capabilities or not.
+    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr"):
+        path = f"/proc/{name}"
+        if Path(path).exists():
+            yield from ("--ro-bind", path, path)

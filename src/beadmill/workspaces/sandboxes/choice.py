@@ -13,6 +13,7 @@ from beadmill.processes.loading import by_path
 AUTO: Final = "auto"
 PATHS: Final[Mapping[str, str]] = {
     "bubblewrap": "beadmill.workspaces.sandboxes.bubblewrap:BubblewrapSandbox",
+    "container": "beadmill.workspaces.sandboxes.container:ContainerSandbox",
     "host": "beadmill.workspaces.sandboxes.host:HostSandbox",
 }
 

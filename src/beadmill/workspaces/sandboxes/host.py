@@ -14,6 +14,7 @@ BANNER = "No sandbox: agents and commands run with your own rights and can reach
 
 class HostBox:
     isolates = False
+    foreign = False
 
     def wrap(
         self,
@@ -35,7 +36,7 @@ class HostSandbox:
     name = "host"
     networks = frozenset({"on"})
 
-    async def probe(self) -> Health:
+    async def probe(self, image: str = "") -> Health:  # noqa: ARG002 - the contract's: there is no image
         return Health(ok=True, message=BANNER, detail={"isolation": "none"})
 
     async def open(self, workspace: Path, policy: Policy) -> HostBox:
@@ -51,3 +52,7 @@ class HostSandbox:
                 f"the workspace {workspace} is gone", code="WORKSPACE_GONE", next="Retry the step before."
             )
         return HostBox()
+
+    async def sweep(self, workspace: Path, mark: str) -> tuple[str, ...]:  # noqa: ARG002 - the contract's
+        """Its processes are all that there is."""
+        return ()
