@@ -1,4 +1,4 @@
-"""The real runner with bubblewrap: what its box adds, and what must be as without one."""
+"""The real runner with bubblewrap and with containers: what its box adds, and what must be as without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from beadmill.processes.folder import read_json
 from beadmill.processes.spec import AgentTask, Batch, Policy, Stop
 from tests.processes.session_world import World, until
 
-pytestmark = pytest.mark.sandbox
 # Deaf to TERM, in sessions of their own, orphaned: what agents leave behind.
 STUBBORN = (
     "trap '' TERM; (trap '' TERM; setsid sh -c 'while :; do date >>beat; sleep 0.02; done' &) ; touch up; sleep 300"
@@ -25,9 +24,14 @@ STUBBORN = (
 BOMB = "for i in $(seq 300); do sleep 300 & done; touch up; while :; do (setsid sleep 0.1 &); done"
 
 
-@pytest.fixture
-def boxed(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path, sandbox="bubblewrap")
+@pytest.fixture(
+    params=[
+        pytest.param("bubblewrap", marks=pytest.mark.sandbox),
+        pytest.param("container", marks=pytest.mark.container),
+    ]
+)
+def boxed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path, sandbox=request.param)
     yield made
     made.close()
 
@@ -88,7 +92,7 @@ async def test_commands_end_as_they_do_without_a_box(boxed: World) -> None:
 
 
 async def test_a_command_that_takes_too_long_is_ended_with_its_box(boxed: World) -> None:
-    ran = await boxed.run("b", boxed.shell("echo here; exec sleep 300", budget=0.5))
+    ran = await boxed.run("b", boxed.shell("echo here; exec sleep 300", budget=2))
     assert [(r.timed_out, r.output) for r in ran.results] == [(True, "here\n")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -79,6 +80,7 @@ class Place:
             path.write_text(CANARY)
         for name in ("home", "tmp", "runtime", "empty/1"):
             (self.workspace / name).mkdir(parents=True)
+        (self.root / "run").mkdir(mode=0o700)
         self._repository()
         shutil.copytree(
             SRC / "beadmill", self.program.parent / "beadmill", ignore=shutil.ignore_patterns("web", "demo")
@@ -121,11 +123,19 @@ class Place:
         }  # fmt: skip
         done = subprocess.run(
             [*self.as_user(), str(self.interpreter), str(self.program), json.dumps(wish)],
-            env={"PATH": os.environ["PATH"], "HOME": str(self.home), "PYTHONPATH": str(self.program.parent)},
+            env={
+                "PATH": os.environ["PATH"], "HOME": str(self.home), "PYTHONPATH": str(self.program.parent),
+                "XDG_RUNTIME_DIR": str(self.root / "run"),
+            },
             capture_output=True, text=True, check=False, cwd="/",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return Done(**json.loads(done.stdout))
+
+    def end(self) -> None:
+        """Ends the process that podman leaves for a user's next container."""
+        for path in self.root.glob("run/libpod/tmp/pause.pid"):
+            os.kill(int(path.read_text()), signal.SIGKILL)
 
     def shell(self, script: str, **how: Any) -> Done:
         return self.run(["/bin/sh", "-c", script], **how)

@@ -1,4 +1,5 @@
-"""What a hostile agent can do from inside: nothing, in bubblewrap, as root and as a user; on the host, what its banner says."""
+"""What a hostile agent can do from inside: nothing, in bubblewrap and in a container, as root and as a user; on the
+host, what its banner says."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_for_tests import Cli
@@ -18,9 +20,12 @@ from cli_for_tests import Cli
 from beadmill.domain.values import Access
 from beadmill.processes.spec import Policy
 from tests.workspaces.attempts_names import ALLOWED, HARMLESS, NAMES, NETWORK
-from tests.workspaces.sandbox_place import CANARY, Place, users
+from tests.workspaces.sandbox_place import CANARY, Done, Place, users
 
-pytestmark = pytest.mark.sandbox
+BOXED = (
+    pytest.param("bubblewrap", marks=pytest.mark.sandbox),
+    pytest.param("container", marks=pytest.mark.container),
+)
 ATTEMPTS = Path(__file__).with_name("attempts.py")
 ASK = """
 import socket, sys
@@ -48,21 +53,31 @@ class Outside:
     place: Place
     pid: int
     facts: dict[str, object]
+    sandbox: str
 
-    def tries(
-        self, names: tuple[str, ...], *, sandbox: str = "bubblewrap", policy: Policy | None = None
-    ) -> dict[str, str]:
+    def tries(self, names: tuple[str, ...], *, policy: Policy | None = None) -> dict[str, str]:
         facts = json.dumps({**self.facts, "names": names})
-        done = self.place.python(ATTEMPTS.read_text(), facts, sandbox=sandbox, policy=policy)
+        done = self.python(ATTEMPTS.read_text(), facts, policy=policy)
         assert done.code == 0, done.err
         found: dict[str, str] = json.loads(done.out)
         return found
 
+    def shell(self, script: str, **how: Any) -> Done:
+        return self.place.shell(script, sandbox=self.sandbox, **how)
+
+    def python(self, code: str, *arguments: str, **how: Any) -> Done:
+        return self.place.python(code, *arguments, sandbox=self.sandbox, **how)
+
 
 @pytest.fixture(params=users(), ids=lambda uid: "root" if uid == 0 else "user")
-def outside(request: pytest.FixtureRequest) -> Iterator[Outside]:
+def uid(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture(params=BOXED)
+def outside(request: pytest.FixtureRequest, uid: int) -> Iterator[Outside]:
     root = Path(tempfile.mkdtemp(prefix="beadmill-escape-"))
-    place = Place(root, request.param)
+    place = Place(root, uid)
     place.make()
     sleeper = subprocess.Popen([*place.as_user(), "sleep", "600"], env={"TOKEN": CANARY, "PATH": os.environ["PATH"]})
     with socket.create_server(("127.0.0.1", 0)) as port, socket.socket(socket.AF_UNIX) as abstract:
@@ -72,9 +87,10 @@ def outside(request: pytest.FixtureRequest) -> Iterator[Outside]:
             file.bind(str(root / "socket"))
             (root / "socket").chmod(0o777)
             file.listen()
-            yield Outside(place, sleeper.pid, facts(place, sleeper.pid, port.getsockname()[1]))
+            yield Outside(place, sleeper.pid, facts(place, sleeper.pid, port.getsockname()[1]), request.param)
     sleeper.kill()
     sleeper.wait()
+    place.end()
     shutil.rmtree(root)
 
 
@@ -86,7 +102,7 @@ def facts(place: Place, pid: int, port: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def test_nothing_that_a_hostile_agent_tries_works_in_bubblewrap(outside: Outside) -> None:
+def test_nothing_that_a_hostile_agent_tries_works(outside: Outside) -> None:
     found = outside.tries(NAMES)
     assert {name: said for name, said in found.items() if said == "done"} == dict.fromkeys(ALLOWED, "done")
 
@@ -107,22 +123,21 @@ def test_an_allow_list_leads_to_the_listed_host_through_its_proxy_alone(outside:
     listed = Policy(network="allow-list", hosts=(f"127.0.0.1:{outside.facts['port']}",), hidden=(outside.place.data,))
     found = outside.tries(NETWORK, policy=listed)
     assert [name for name, said in found.items() if said == "done"] == []
-    said = outside.place.python(
-        ASK, f"127.0.0.1:{outside.facts['port']}", "127.0.0.1:1", "example.org:443", policy=listed
-    )
+    said = outside.python(ASK, f"127.0.0.1:{outside.facts['port']}", "127.0.0.1:1", "example.org:443", policy=listed)
     assert said.out.split() == ["200", "403", "403"]
 
 
+@pytest.mark.parametrize("outside", ["host"], indirect=True)
 def test_the_host_holds_nothing_of_this_back(outside: Outside) -> None:
-    found = outside.tries(HARMLESS, sandbox="host")
+    found = outside.tries(HARMLESS)
     assert {name: said for name, said in found.items() if said != "done"} == {}
 
 
 def test_the_daemon_refuses_who_has_no_credential_and_its_own_cannot_be_read(outside: Outside, tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     url = cli("start", "--json").json["url"]
-    knocked = outside.place.python(KNOCK, url)
-    read = outside.place.shell(f"cat {cli.home}/daemon.json")
+    knocked = outside.python(KNOCK, url)
+    read = outside.shell(f"cat {cli.home}/daemon.json")
     assert cli("stop").code == 0
     assert (knocked.out.split(), read.code, read.out) == (["401"] * 4, 1, "")
 
@@ -132,7 +147,7 @@ def test_an_agent_that_may_not_write_cannot(outside: Outside, access: Access) ->
     place = outside.place
     tree = place.tree if access is Access.READ else place.workspace / "empty" / "1"
     policy = Policy(access=access, tree=tree, hidden=(place.data,))
-    done = place.shell(f"touch here; touch {place.tree}/there; ls {place.tree}", cwd=tree, policy=policy)
+    done = outside.shell(f"touch here; touch {place.tree}/there; ls {place.tree}", cwd=tree, policy=policy)
     assert (list(tree.glob("here")), (place.tree / "there").exists()) == ([], False)
     assert ("readme" in done.out) == (access is Access.READ)
 
@@ -143,18 +158,18 @@ def test_no_file_that_can_be_read_holds_a_secret(outside: Outside) -> None:
     folders = f"/etc /home /root /run /tmp /var /srv /mnt /opt {outside.place.root}"
     since = f"-newerct @{outside.place.root.stat().st_ctime - 60:.0f}"
     files = f"find {folders} {since} -type f -exec grep -lsI {CANARY} {{}} + 2>/dev/null"
-    assert outside.place.shell(f"{files}; grep -ls {CANARY} /proc/[0-9]*/environ").out == ""
-    found = outside.place.shell(f"echo {CANARY} > there; {files}").out
+    assert outside.shell(f"{files}; grep -ls {CANARY} /proc/[0-9]*/environ").out == ""
+    found = outside.shell(f"echo {CANARY} > there; {files}").out
     assert {*found.split()} == {f"{outside.place.tree}/there"}  # what is there is found
 
 
 def test_killing_everybody_kills_nobody_outside(outside: Outside) -> None:
-    outside.place.shell("kill -9 -1")
+    outside.shell("kill -9 -1")
     assert Path(f"/proc/{outside.pid}/cmdline").read_bytes() == b"sleep\x00600\x00"
 
 
 def test_programs_gain_no_rights(outside: Outside) -> None:
-    done = outside.place.shell("grep -E '^(Cap|NoNewPrivs)' /proc/self/status")
+    done = outside.shell("grep -E '^(Cap|NoNewPrivs)' /proc/self/status")
     told = dict(line.split(":\t") for line in done.out.splitlines())
     assert told == {**dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), "0" * 16), "NoNewPrivs": "1"}
 
@@ -162,6 +177,6 @@ def test_programs_gain_no_rights(outside: Outside) -> None:
 def test_git_reads_and_never_writes(outside: Outside) -> None:
     before = {p: p.read_bytes() for p in outside.place.common.rglob("*") if p.is_file()}
     reads, writes = "git log --oneline | wc -l; git status --porcelain", "git config core.fsmonitor ./evil; git add ."
-    done = outside.place.shell(f"touch new; {reads}; {writes}")
+    done = outside.shell(f"touch new; {reads}; {writes}")
     assert (done.out, done.code != 0, done.err.count("Read-only file system")) == ("1\n?? new\n", True, 2)
     assert {p: p.read_bytes() for p in outside.place.common.rglob("*") if p.is_file()} == before

@@ -20,7 +20,9 @@ from beadmill.workspaces.sandboxes import bubblewrap, choice
 from tests.workspaces.sandbox_place import SRC, Place
 
 BOXED = pytest.param("bubblewrap", marks=pytest.mark.sandbox)
-BOTH = pytest.mark.parametrize("sandbox", ["host", BOXED])
+CONTAINED = pytest.param("container", marks=pytest.mark.container)
+BOTH = pytest.mark.parametrize("sandbox", ["host", BOXED, CONTAINED])
+REAL = pytest.mark.parametrize("sandbox", [BOXED, CONTAINED])
 
 
 @pytest.fixture
@@ -113,7 +115,7 @@ def test_the_runner_can_load_it_with_the_standard_library_alone(sandbox: str) ->
     assert subprocess.run([sys.executable, "-I", "-S", "-c", code], check=False).returncode == 0
 
 
-# --- bubblewrap alone
+# --- what isolates
 
 
 RENEW = """
@@ -130,74 +132,76 @@ print(*sorted(os.listdir(os.path.dirname(auth))))
 """
 
 
-@pytest.mark.sandbox
-def test_a_sign_in_can_be_renewed_and_what_lies_beside_it_is_not_there(place: Place) -> None:
+@REAL
+def test_a_sign_in_can_be_renewed_and_what_lies_beside_it_is_not_there(place: Place, sandbox: str) -> None:
     mine = place.home / ".cli"
     mine.mkdir()
     (mine / "auth.json").write_text("old")
     (mine / "config.toml").write_text("mine")
     binds = Policy(binds=(mine / "auth.json", mine / "none"))
-    done = place.python(RENEW, str(mine / "auth.json"), policy=binds)
+    done = place.python(RENEW, str(mine / "auth.json"), policy=binds, sandbox=sandbox)
     assert done.out.splitlines() == ["Device or resource busy", "auth.json auth.json.new"]
     assert {p.name: p.read_text() for p in mine.iterdir()} == {"auth.json": "renewed", "config.toml": "mine"}
 
 
-@pytest.mark.sandbox
-def test_two_files_of_one_folder_are_both_there_and_its_neighbours_are_not(place: Place) -> None:
+@REAL
+def test_two_files_of_one_folder_are_both_there_and_its_neighbours_are_not(place: Place, sandbox: str) -> None:
     for name in ("a", "b", "c"):
         (place.home / name).write_text(name)
-    done = place.shell(f"ls -A {place.home}", policy=Policy(binds=(place.home / "a", place.home / "b")))
+    done = place.shell(
+        f"ls -A {place.home}", policy=Policy(binds=(place.home / "a", place.home / "b")), sandbox=sandbox
+    )
     assert done.out.split() == ["a", "b"]
 
 
-@pytest.mark.sandbox
-def test_a_readable_folder_can_be_read_and_not_written(place: Place) -> None:
+@REAL
+def test_a_readable_folder_can_be_read_and_not_written(place: Place, sandbox: str) -> None:
     more = place.root / "more"
     more.mkdir()
     (more / "data").write_text("42\n")
-    done = place.shell(f"cat {more}/data; echo x >{more}/data", policy=Policy(readable=(more,)))
+    done = place.shell(f"cat {more}/data; echo x >{more}/data", policy=Policy(readable=(more,)), sandbox=sandbox)
     assert (done.out, done.code, (more / "data").read_text()) == ("42\n", 2, "42\n")
 
 
-@pytest.mark.sandbox
+@REAL
 @pytest.mark.parametrize("name", ["home", "home/.ssh", "home/.config", "", "data"])
 async def test_a_folder_that_would_show_secrets_is_refused(
-    place: Place, name: str, monkeypatch: pytest.MonkeyPatch
+    place: Place, sandbox: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(place.home))
     policy = Policy(readable=(place.root / name,), hidden=(place.data,))
     with pytest.raises(Unavailable) as caught:
-        await choice.load("bubblewrap").open(place.workspace, policy)
+        await choice.load(sandbox).open(place.workspace, policy)
     assert caught.value.code == "SANDBOX_POLICY"
 
 
-@pytest.mark.sandbox
-async def test_a_git_file_that_became_a_link_is_refused(place: Place) -> None:
+@REAL
+async def test_a_git_file_that_became_a_link_is_refused(place: Place, sandbox: str) -> None:
     (place.tree / ".git").unlink()
     (place.tree / ".git").symlink_to(place.home / "notes.txt")
     with pytest.raises(Unavailable) as caught:
-        await choice.load("bubblewrap").open(place.workspace, Policy())
+        await choice.load(sandbox).open(place.workspace, Policy())
     assert caught.value.code == "SANDBOX_POLICY"
 
 
-@pytest.mark.sandbox
-async def test_a_tree_outside_of_the_workspace_is_refused(place: Place) -> None:
+@REAL
+async def test_a_tree_outside_of_the_workspace_is_refused(place: Place, sandbox: str) -> None:
     with pytest.raises(Unavailable):
-        await choice.load("bubblewrap").open(place.workspace, Policy(tree=place.home))
+        await choice.load(sandbox).open(place.workspace, Policy(tree=place.home))
 
 
-@pytest.mark.sandbox
-def test_the_git_folder_is_found_by_our_record_and_never_by_the_tree(place: Place) -> None:
+@REAL
+def test_the_git_folder_is_found_by_our_record_and_never_by_the_tree(place: Place, sandbox: str) -> None:
     other = place.home / "private"
     other.mkdir()
     (other / "HEAD").write_text("x")
     (place.tree / ".git").write_text(f"gitdir: {other}\n")
-    assert place.shell(f"ls {other}").code == 2
+    assert place.shell(f"ls {other}", sandbox=sandbox).code == 2
 
 
-@pytest.mark.sandbox
+@REAL
 def test_a_program_of_a_version_manager_runs_and_the_rest_of_the_home_stays_hidden(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, sandbox: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = place.home / ".nvm" / "versions" / "node" / "v1"
     for folder in ("bin", "lib/node_modules/tool/bin"):
@@ -209,33 +213,37 @@ def test_a_program_of_a_version_manager_runs_and_the_rest_of_the_home_stays_hidd
     (prefix / "bin" / "tool").symlink_to("../lib/node_modules/tool/bin/tool.js")
     (place.home / "bin" / "tool").symlink_to(prefix / "bin" / "tool")
     monkeypatch.setenv("PATH", f"{place.home}/bin{os.pathsep}{os.environ['PATH']}")
-    done = place.shell(f"tool; ls -A {place.home}")
+    done = place.shell(f"tool; ls -A {place.home}", sandbox=sandbox)
     assert done.out == f"I am {place.home}/bin/tool\n.nvm\nbin\n"
 
 
-@pytest.mark.sandbox
-def test_a_link_that_an_agent_left_opens_nothing(place: Place) -> None:
+@REAL
+def test_a_link_that_an_agent_left_opens_nothing(place: Place, sandbox: str) -> None:
     (place.tree / "bin").mkdir()
     (place.tree / "bin" / "python").symlink_to(place.home / ".ssh" / "id_ed25519")
-    done = place.shell("cat bin/python", env={"PATH": f"{place.tree}/bin:{os.environ['PATH']}"})
+    done = place.shell("cat bin/python", env={"PATH": f"{place.tree}/bin:{os.environ['PATH']}"}, sandbox=sandbox)
     assert (done.out, done.code) == ("", 1)
 
 
-@pytest.mark.sandbox
-def test_paths_that_lead_through_links_work(place: Place) -> None:
+@REAL
+def test_paths_that_lead_through_links_work(place: Place, sandbox: str) -> None:
     (place.root / "short").symlink_to(place.data)
     linked = Place(place.root)
     workspace = place.root / "short" / "workspaces" / "APP" / "APP-1"
-    done = linked.shell("pwd; cat readme", cwd=workspace / "tree", policy=Policy(tree=workspace / "tree"))
+    done = linked.shell(
+        "pwd; cat readme", cwd=workspace / "tree", policy=Policy(tree=workspace / "tree"), sandbox=sandbox
+    )
     assert (done.code, done.out.splitlines()[-1]) == (0, "hello")
 
 
-@pytest.mark.sandbox
-def test_an_allow_list_adds_the_names_of_its_proxy_to_the_environment_and_takes_others_away(place: Place) -> None:
+@REAL
+def test_an_allow_list_adds_the_names_of_its_proxy_to_the_environment_and_takes_others_away(
+    place: Place, sandbox: str
+) -> None:
     """All else is as it was: the Python that opens the door leaves no locale of its own."""
     others = {"ALL_PROXY": "http://other:1", "https_proxy": "http://other:1", "no_proxy": "*", "X": "1=2"}
     listed = Policy(network="allow-list", hosts=("127.0.0.1:80", "example.org"))
-    done = place.shell("env", policy=listed, env=others)
+    done = place.shell("env", policy=listed, env=others, sandbox=sandbox)
     found = dict(line.split("=", 1) for line in done.out.splitlines())
     for name in ("_", "PWD", "SHLVL", "PATH", "HOME", "TMPDIR"):
         found.pop(name, None)
@@ -244,6 +252,16 @@ def test_an_allow_list_adds_the_names_of_its_proxy_to_the_environment_and_takes_
         **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,::1"),
         "NODE_USE_ENV_PROXY": "1", "X": "1=2",
     }  # fmt: skip
+
+
+@REAL
+def test_an_agent_reads_a_repository_that_borrows_its_objects(place: Place, sandbox: str) -> None:
+    borrowed = place.root / "borrowed"
+    (borrowed / "info").mkdir(parents=True)
+    (place.common / "objects" / "info").mkdir(exist_ok=True)
+    (place.common / "objects" / "info" / "alternates").write_text(f"{borrowed}\n")
+    (borrowed / "here").write_text(json.dumps("yes"))
+    assert place.shell(f"cat {borrowed}/here", policy=Policy(access=Access.READ), sandbox=sandbox).out == '"yes"'
 
 
 # --- which one
@@ -302,13 +320,3 @@ async def test_the_network_cannot_be_off_without_a_sandbox(monkeypatch: pytest.M
     with pytest.raises(Unavailable) as caught:
         await choice.choose("auto", "off")
     assert caught.value.code == "SANDBOX_POLICY"
-
-
-@pytest.mark.sandbox
-def test_an_agent_reads_a_repository_that_borrows_its_objects(place: Place) -> None:
-    borrowed = place.root / "borrowed"
-    (borrowed / "info").mkdir(parents=True)
-    (place.common / "objects" / "info").mkdir(exist_ok=True)
-    (place.common / "objects" / "info" / "alternates").write_text(f"{borrowed}\n")
-    (borrowed / "here").write_text(json.dumps("yes"))
-    assert place.shell(f"cat {borrowed}/here", policy=Policy(access=Access.READ)).out == '"yes"'

@@ -30,7 +30,7 @@ _RUN: Final = (
     "--security-opt", "label=disable", "--read-only", "--no-healthcheck", "--shm-size", "1g", "--entrypoint", "/bin/sh",
 )  # fmt: skip
 _PODMAN: Final = (
-    "--log-driver", "passthrough", "--preserve-fds", "1", "--read-only-tmpfs=false", "--http-proxy=false",
+    "--log-driver", "passthrough", "--preserve-fds", "2", "--read-only-tmpfs=false", "--http-proxy=false",
     "--systemd", "false", "--image-volume", "ignore",
 )  # fmt: skip
 _DOCKER: Final = ("--interactive", "--log-driver", "none", "--pids-limit", "4096")
@@ -106,9 +106,7 @@ async def _podman(path: Path) -> Engine:
 
 async def _docker(path: Path) -> Engine:
     form = '["{{.ServerVersion}}",{{json .SecurityOptions}}]'
-    code, said, err = await executables.ask(
-        [str(path), "info", "--format", form], env=environment(), patience=PATIENCE
-    )
+    code, said, err = await executables.ask([str(path), "info", "--format", form], env=environment(), patience=PATIENCE)
     try:
         version, options = json.loads(said)
     except ValueError:
@@ -133,7 +131,9 @@ def _limits() -> list[str]:
     """Ours, said aloud: podman's own wish for more is refused where we may not have it."""
     pids = int(Path("/proc/sys/kernel/pid_max").read_text())  # podman takes all beyond away from itself first
     most = {"nofile": resource.getrlimit(resource.RLIMIT_NOFILE)}
-    soft, hard = (pids if n == resource.RLIM_INFINITY else min(n, pids) for n in resource.getrlimit(resource.RLIMIT_NPROC))
+    soft, hard = (
+        pids if n == resource.RLIM_INFINITY else min(n, pids) for n in resource.getrlimit(resource.RLIMIT_NPROC)
+    )
     most["nproc"] = (soft, hard)
     return [part for name, (soft, hard) in most.items() for part in ("--ulimit", f"{name}={soft}:{hard}")]
 

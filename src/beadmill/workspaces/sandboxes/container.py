@@ -35,10 +35,12 @@ from beadmill.workspaces.sandboxes._mounts import Mount, Mounts, own, resolver, 
 from beadmill.workspaces.sandboxes._places import refused, require, show
 from beadmill.workspaces.sandboxes._toolchains import show_path, show_program
 
+NOTHING: Final = Path("/dev/null")  # lies over what is not to be read; here that is a file that nobody may open
 PLACE: Final = "boxes"  # in the workspace's runtime folder: what of containers is on the disk
 # The first process: ours, so that the mark of the session stays in its environment. It buries whom others leave.
 INIT: Final = (
-    'unset HOSTNAME HOME TERM container; eval "${BEADMILL_BOX-$(cat <&3)}"; exec 3<&-; unset BEADMILL_BOX; "$@"; exit $?'
+    'unset HOSTNAME HOME TERM container; eval "${BEADMILL_BOX-$(cat <&3)}"; exec 3<&-; unset BEADMILL_BOX OLDPWD; '
+    '"$@" 2>&4 4>&-; exit $?'  # its own word for a signal is nobody's output
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -78,23 +80,27 @@ class ContainerBox:
         mark = env.get(MARK_VARIABLE) or self._policy.network + secrets.token_hex(8)
         place = place_of(self._workspace, mark)
         name = f"{place.name}-{next(self._places.setdefault(place, itertools.count(1)))}"
-        mounts = _rootfs.settled(self._all_mounts())
+        hidden = place / "nothing"
+        mounts = [replace(m, source=hidden) if m.source == NOTHING else m for m in self._all_mounts()]
+        mounts = _rootfs.settled(mounts)
         late = self._lay_out(place, mounts)
         podman = self._engine.name == "podman"
         run = [
-            *self._engine.run(), "--name", name, "--workdir", str(cwd), *self._security(place),
+            *self._engine.run(), "--name", name, "--workdir", "/", *self._security(place),
             "--network", "host" if self._policy.network == "on" else "none",
             *_engine.passed(env, (SESSION_VARIABLE, MARK_VARIABLE)), *([] if podman else ["--env", _warden.BOX]),
-            *_rootfs.arguments(mounts, podman=podman), *self._root(place), "-c", INIT, "sh", *inside,
+            *_rootfs.arguments(mounts, podman=podman), *self._root(place), "-c", INIT,
         ]  # fmt: skip
+        code = _shell(inside, cwd, env, late) + ("" if podman else "\nexec 4>&2 2>/dev/null")
         warden = [
             sys.executable, "-I", "-S", _warden.__file__, str(os.getpid()), str(place / name),
             json.dumps(self._engine.remove(name)), "file" if podman else "environment",
         ]  # fmt: skip
-        return Launch((*warden, *run), Path("/"), {**_engine.environment(), _warden.BOX: _shell(env, late)})
+        return Launch((*warden, *run), Path("/"), {**_engine.environment(), _warden.BOX: code})
 
     def _lay_out(self, place: Path, mounts: Sequence[Mount]) -> list[tuple[Path, str]]:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (place / "nothing").touch(mode=0)
         if self._engine.name == "podman" and (text := _rootfs.seccomp()):
             (place / "seccomp.json").write_text(text)
         if self.foreign:
@@ -178,7 +184,7 @@ class ContainerSandbox:
     async def sweep(self, workspace: Path, mark: str) -> tuple[str, ...]:
         """Removes the containers of a session whose runner is gone, by name; returns those that stay."""
         place = place_of(workspace, mark)
-        if not place.is_dir():  # noqa: ASYNC240 - one look at a local path
+        if not place.is_dir():
             return ()
         return await _removed(await _engine.find(), place)
 
@@ -191,14 +197,18 @@ def place_of(workspace: Path, mark: str) -> Path:
 
 async def _removed(engine: Engine, place: Path) -> tuple[str, ...]:
     """Removes the containers of a session's folder, then the folder. Returns those that stay."""
-    left = sorted(path.name for path in place.glob(f"{place.name}-*"))
+    left = _names(place)
     if left:
         code, _, _ = await engine.ask(*engine.remove(*left)[len(engine.cli()) :])
         if code != 0:
-            return tuple(left)
+            return left
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(place)
     return ()
+
+
+def _names(place: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in place.glob(f"{place.name}-*")))
 
 
 async def _try(engine: Engine, place: Path, image: str) -> tuple[int, str]:
@@ -216,7 +226,7 @@ async def _try(engine: Engine, place: Path, image: str) -> tuple[int, str]:
         root = ["--passwd=false", "--rootfs", str(place)]
     podman = engine.name == "podman"
     how = ["--name", name, "--network", "none", *_rootfs.arguments(mounts, podman=podman), *root]
-    run = [part for part in engine.run()[len(engine.cli()) :] if part not in ("--preserve-fds", "1")]
+    run = [part for part in engine.run()[len(engine.cli()) :] if part not in ("--preserve-fds", "2")]
     try:
         code, _, err = await engine.ask(*run, *how, "-c", "exit 0")
     except Unavailable:
@@ -230,10 +240,13 @@ def _without_image(engine: Engine) -> None:
         raise refused("docker needs an image", "Name one by the setting sandbox_image, or install podman.")
 
 
-def _shell(env: Mapping[str, str], links: Sequence[tuple[Path, str]]) -> str:
-    """For the first process: the environment of its command, and links that lie in folders of the box's own."""
+def _shell(argv: Sequence[str], cwd: Path, env: Mapping[str, str], links: Sequence[tuple[Path, str]]) -> str:
+    """For the first process: its command with environment and folder, and links that lie in folders of the box's own.
+    None of it is in a record that podman keeps, or in a command line that others may read."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in env.items() if _NAME.fullmatch(name)]
     for path, text in links:
         where, to = shlex.quote(str(path)), shlex.quote(text)
         lines.append(f"mkdir -p {shlex.quote(str(path.parent))} && ln -sn {to} {where} 2>/dev/null || :")
+    lines.append(f"cd {shlex.quote(str(cwd))} || exit 126")
+    lines.append(f"set -- {shlex.join(argv)}")
     return "\n".join(lines)
