@@ -100,8 +100,8 @@ selected() {
     shift
     $whole || .venv/bin/python -m pytest -q --collect-only "$@" -m "$marker" >/dev/null 2>&1
 }
-postgres=false browser=false codex=false claude_code=false opencode=false acp=false sandbox=false github_api=false
-for kind in postgres browser codex claude_code opencode acp sandbox github_api; do
+postgres=false browser=false codex=false claude_code=false opencode=false acp=false sandbox=false container=false github_api=false
+for kind in postgres browser codex claude_code opencode acp sandbox container github_api; do
     if selected "$kind" "$@"; then eval "$kind=true"; fi
 done
 
@@ -114,6 +114,27 @@ fi
 if $codex || $claude_code || $opencode || $acp || $browser || $github_api; then need npm npm; fi
 if $codex || $sandbox; then need bwrap bubblewrap; fi
 install_missing
+
+# --- containers: a machine that cannot run them runs all other tests, and says so at the end ---
+# crun takes no cgroups of both versions at once, as some virtual machines have them: then runc is needed too.
+no_container=
+try_container() {
+    for tool in podman $([ -e /sys/fs/cgroup/cgroup.controllers ] || echo runc); do
+        need "$tool" "$tool"
+    done
+    if [ -n "$missing" ]; then
+        (install_missing) >/dev/null 2>&1 || { no_container="could not install$missing"; return; }
+    fi
+    no_container=$(.venv/bin/python -c '
+import asyncio
+from beadmill.workspaces.sandboxes.container import ContainerSandbox
+health = asyncio.run(ContainerSandbox().probe())
+print("" if health.ok else health.message.replace("\n", " "))
+') || no_container="its probe broke"
+    [ -n "$no_container" ] || export BEADMILL_TEST_PODMAN=1
+}
+missing=
+if $container; then try_container; fi
 
 # --- the coding agents that the tests drive: the real programs, talking to a scripted model on loopback ---
 machine=$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
@@ -207,6 +228,13 @@ if $whole; then
     check .venv/bin/python -m pytest -n 3 "$@" # on two cores: many tests wait for a while
 else
     check .venv/bin/python -m pytest "$@"
+fi
+if $container; then
+    if [ -n "$no_container" ]; then
+        say "container sandbox: not run here: $no_container"
+    else
+        say "container sandbox: run with $(podman --version)"
+    fi
 fi
 [ -z "$failed" ] || die "failed:$failed"
 say "all checks passed"

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from beadmill.settings import RunSettings, SeatConfig
 
 When = Literal["start", "visit", "try", "session", "gate"]
-Kind = Literal["switch", "choice", "integer", "number", "seat", "seats", "lines"]
+Kind = Literal["switch", "choice", "integer", "number", "seat", "seats", "lines", "text"]
 WHEN: Mapping[When, str] = {
     "start": "frozen when a ticket starts",
     "visit": "read when the next stage begins",
@@ -62,6 +62,7 @@ SAYS: Mapping[str, str] = {
     "questions.window_s": "seconds to answer; after that the agent decides by itself",
     "manual_qa": "whether a person checks the verified change by hand; auto: as the SOP says",
     "sandbox": "where agents and commands run",
+    "sandbox_image": "the image whose programs a container shows; empty = this machine's",
     "network": "what commands reach, and agents with allow-list",
     "allow_hosts": "what is in reach with network = allow-list",
     "readable": "folders that the sandbox shows read-only beside the workspace",
@@ -178,7 +179,7 @@ def _kind(annotation: Any) -> Kind:
         return "choice"
     if get_origin(annotation) is tuple:
         return "seats" if get_args(annotation)[0] is SeatConfig else "lines"
-    plain: Mapping[Any, Kind] = {bool: "switch", int: "integer", float: "number", SeatConfig: "seat"}
+    plain: Mapping[Any, Kind] = {bool: "switch", int: "integer", float: "number", str: "text", SeatConfig: "seat"}
     return plain[annotation]
 
 

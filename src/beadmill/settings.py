@@ -123,6 +123,8 @@ def _within_ports(host: str) -> str:
 
 # A name, "*." before it for all below it, an address, each with a port or without.
 _HOST = r"^(?:(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(?::[1-9][0-9]{0,4})?$"
+# What podman and docker call a reference: never an option of theirs.
+Image = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9._:/@-]{0,254})?$")]
 AllowedHost = Annotated[str, StringConstraints(pattern=_HOST), AfterValidator(_within_ports)]
 
 
@@ -137,7 +139,8 @@ class RunSettings(_Group):
     questions: QuestionSettings = QuestionSettings()
     limits: LimitSettings = LimitSettings()
     manual_qa: Literal["auto", "on", "off"] = "auto"  # auto: as the SOP's qa node says
-    sandbox: Literal["auto", "bubblewrap", "host"] = "auto"  # a start freezes what auto came to
+    sandbox: Literal["auto", "bubblewrap", "container", "host"] = "auto"  # a start freezes what auto came to
+    sandbox_image: Image = ""  # whose programs a container shows; empty = this machine's
     network: Literal["on", "off", "allow-list"] = "on"  # off: of commands that Beadmill runs; agents need their model
     allow_hosts: tuple[AllowedHost, ...] = ()  # what commands and agents reach with network = allow-list
     readable: tuple[str, ...] = ()  # absolute folders that a sandbox shows read-only

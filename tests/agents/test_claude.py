@@ -19,7 +19,7 @@ from beadmill.domain.values import Access, Json, Seat
 from beadmill.errors import Refused
 from beadmill.processes.spec import BoxSpec, EventKind
 from tests.agents.bench_claude import CLAUDE, KEY, TOKEN, at_claude
-from tests.processes.session_world import World
+from tests.processes.session_world import BOXED, World
 
 SCHEMA: Json = {"type": "object", "properties": {"v": {"type": "string"}}, "required": ["v"]}
 
@@ -219,14 +219,14 @@ async def test_a_resume_of_a_lost_conversation_says_so(claude_code: World) -> No
 
 
 @pytest.mark.claude_code
-@pytest.mark.sandbox
+@BOXED
 async def test_in_a_sandbox_it_works_with_the_sign_in_alone(
-    claude_code: World, claude_home: Path, model: ModelServer
+    claude_code: World, claude_home: Path, model: ModelServer, sandbox: str
 ) -> None:
     sign_in(claude_home)
     (claude_home / "settings.json").write_text(json.dumps({"env": {"ANTHROPIC_BASE_URL": model.root}}))
     at_claude(claude_code, claude_home, env={})
-    claude_code.box = BoxSpec("bubblewrap", claude_code.workspace)
+    claude_code.box = BoxSpec(sandbox, claude_code.workspace)
     assert (await outputs(claude_code, f"echo made >file; ls -A {claude_home}")) == ".credentials.json\n"
     assert (claude_code.tree / "file").read_text() == "made\n"
 

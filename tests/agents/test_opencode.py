@@ -199,11 +199,17 @@ async def test_a_server_killed_in_the_middle_fails_the_turn_and_its_conversation
 
 
 @pytest.mark.opencode
-@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    "sandbox",
+    [
+        pytest.param("bubblewrap", marks=pytest.mark.sandbox),
+        pytest.param("container", marks=[pytest.mark.container, pytest.mark.long]),
+    ],
+)
 async def test_in_a_box_opencode_works_sees_no_home_and_is_stopped_with_its_tools(
-    opencode: World, opencode_shared: Shared
+    opencode: World, opencode_shared: Shared, sandbox: str
 ) -> None:
-    opencode.box = BoxSpec("bubblewrap", opencode.workspace)
+    opencode.box = BoxSpec(sandbox, opencode.workspace)
     seen = await output(opencode, f"echo made > a.txt; ls {Path.home()} {opencode_shared.config} 2>&1; true")
     assert ((opencode.tree / "a.txt").read_text(), seen.count("opencode.json"), "cannot access" in seen) == (
         "made\n",

@@ -64,15 +64,15 @@ async def test_status_says_what_stands_in_the_way(
 async def test_status_asks_for_what_the_settings_want(ports: Ports) -> None:
     asked = []
 
-    async def choose(wish: str, network: str = "on") -> object:
-        asked.append((wish, network))
+    async def choose(wish: str, network: str = "on", *, image: str = "") -> object:
+        asked.append((wish, network, image))
         raise Unavailable("no luck", code="SANDBOX_MISSING", next="mend it")
 
-    change = {"sandbox": "bubblewrap", "network": "off"}
+    change = {"sandbox": "container", "network": "off", "sandbox_image": "tools:1"}
     await settings.change(ports, change, actor=OWNER)
     view = await status.show(replace(ports, choose=choose), actor=OWNER)  # type: ignore[arg-type]
     assert (asked, [(h.ok, h.next) for h in view.health if h.name == "sandbox"]) == (
-        [("bubblewrap", "off")],
+        [("container", "off", "tools:1")],
         [(False, "mend it")],
     )
 

@@ -24,6 +24,14 @@ from beadmill.processes.starting import Starter
 from beadmill.workspaces.sandboxes.choice import PATHS
 
 MINUTE = timedelta(minutes=1)
+# Every sandbox that isolates, where this machine can run it.
+BOXED = pytest.mark.parametrize(
+    "sandbox",
+    [
+        pytest.param("bubblewrap", marks=pytest.mark.sandbox),
+        pytest.param("container", marks=pytest.mark.container),
+    ],
+)
 
 
 class World:

@@ -58,7 +58,9 @@ def _box(act: Activation, work: AgentTask | Batch) -> BoxSpec:
     settings = act.settings
     network = "on" if isinstance(work, AgentTask) and settings.network == "off" else settings.network
     hosts = settings.allow_hosts if network == "allow-list" else ()
-    policy = Policy(network=network, hosts=hosts, readable=tuple(Path(p) for p in settings.readable))
+    policy = Policy(
+        network=network, hosts=hosts, readable=tuple(Path(p) for p in settings.readable), image=settings.sandbox_image
+    )
     return BoxSpec(settings.sandbox, workspace_of(Path(act.work.workspace), work.cwd), policy)
 
 

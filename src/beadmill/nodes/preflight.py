@@ -20,6 +20,7 @@ from beadmill.nodes._config import NoConfig
 from beadmill.nodes._seating import implementer, reviewer, seat
 from beadmill.processes.box import Health, Sandbox
 from beadmill.proof.noise import is_noise
+from beadmill.settings import RunSettings
 from beadmill.store.ledger import Facts
 from beadmill.workspaces.tree import repo_of
 from beadmill.workspaces.worktrees import Tree, Worktrees
@@ -79,7 +80,7 @@ class PreflightNode:
         """All checks, whatever the first ones say: a person mends everything in one go."""
         seats = (implementer(v.settings), reviewer(v.settings), *(seat(c) for c in v.settings.council.seats))
         found = [await self._agent(one, v.settings.network) for one in dict.fromkeys(seats)]
-        found.append(await self._sandbox(v.settings.sandbox, v.settings.network))
+        found.append(await self._sandbox(v.settings))
         found += await self._plan(v)
         found += await self._tree(v.work)
         found.append(await self._forge(v.work))
@@ -103,13 +104,14 @@ class PreflightNode:
             return Found(name, "agents", "warning", f"{said}; whether it is signed in shows with its first turn")
         return Found(name, "agents", "pass", said)
 
-    async def _sandbox(self, name: str, network: str) -> Found:
+    async def _sandbox(self, settings: RunSettings) -> Found:
+        name, network = settings.sandbox, settings.network
         sandbox = self.sandbox(name)
-        health = await sandbox.probe()
+        health = await sandbox.probe(settings.sandbox_image)
         found = _health(f"sandbox {name}", "sandbox", health, "choose another sandbox in the settings")
         if network not in sandbox.networks:
             said = f"it cannot hold the network policy {network!r} for commands"
-            return Found(found.name, found.category, "fail", said, "set network to on, or use bubblewrap")
+            return Found(found.name, found.category, "fail", said, "set network to on, or use bubblewrap or container")
         if health.ok and name == "host":
             said = "agents run as you, without a sandbox"
             return Found(found.name, found.category, "warning", health.message or said)

@@ -50,8 +50,10 @@ async def take(ports: Ports, agent: Agent, model: str, effort: str) -> views.Tur
 async def _box(ports: Ports, workspace: Path) -> BoxSpec:
     """As a run would have it. Raises Unavailable when the sandbox that the settings name does not work."""
     wish = ports.profile.now()
-    chosen = await ports.choose(wish.sandbox)
-    return BoxSpec(chosen.name, workspace, Policy(readable=tuple(Path(p) for p in wish.readable)))
+    chosen = await ports.choose(wish.sandbox, image=wish.sandbox_image)
+    return BoxSpec(
+        chosen.name, workspace, Policy(readable=tuple(Path(p) for p in wish.readable), image=wish.sandbox_image)
+    )
 
 
 def _make(workspace: Path) -> None:

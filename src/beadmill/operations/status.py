@@ -72,7 +72,7 @@ async def _sandbox(ports: Ports) -> views.HealthLine:
     """Which sandbox the next run would get, by its probe."""
     wanted = ports.profile.now()
     try:
-        chosen = await ports.choose(wanted.sandbox, wanted.network)
+        chosen = await ports.choose(wanted.sandbox, wanted.network, image=wanted.sandbox_image)
     except Unavailable as error:
         return views.HealthLine(name="sandbox", ok=False, message=error.message, next=error.next)
     said = f"{chosen.name}: {chosen.health.message}"

@@ -235,11 +235,14 @@ async def start(ports: Ports, ticket: str, *, actor: Actor, key: str = "") -> vi
         return await show(ports, ticket, actor=actor)
     wanted = await ports.store.read(lambda conn: _plan(ports, conn, ticket).settings)
     await check_models(ports, wanted)
-    chosen = await ports.choose(wanted.sandbox, wanted.network)
+    chosen = await ports.choose(wanted.sandbox, wanted.network, image=wanted.sandbox_image)
 
     def act(tx: Tx) -> str:
         plan = _plan(ports, tx.conn, ticket)
-        if plan.settings.sandbox == wanted.sandbox:  # somebody who changed it in between gets what they set
+        if (plan.settings.sandbox, plan.settings.sandbox_image) == (
+            wanted.sandbox,
+            wanted.sandbox_image,
+        ):  # somebody who changed it in between gets what they set
             plan = replace(plan, settings=plan.settings.overlaid({"sandbox": chosen.name}))
         _begin(tx, replace(plan, work=replace(plan.work, prompts=frozen(ports, tx))), actor)
         return plan.run

@@ -18,6 +18,11 @@ def still_running(token: str, left: Iterable[Proc]) -> Unavailable:
     return _error([{"session": token, "pid": p.pid, "command": p.command} for p in left] or [{"session": token}])
 
 
+def not_removed(token: str, containers: Iterable[str]) -> Unavailable:
+    """``containers`` by name: podman or docker would not let go of them."""
+    return _error([{"session": token, "command": name} for name in containers])
+
+
 async def all_of(stops: Sequence[Coroutine[Any, Any, None]]) -> None:
     """All are carried out, whatever becomes of each. Raises one Unavailable with everything that still runs."""
     failed = [e for e in await asyncio.gather(*stops, return_exceptions=True) if e is not None]
@@ -30,7 +35,7 @@ async def all_of(stops: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 def _error(alive: Sequence[Json]) -> Unavailable:
-    names = ", ".join(f"{p['pid']} ({p['command']})" if "pid" in p else "its runner" for p in alive)
+    names = ", ".join(f"{p['pid']} ({p['command']})" if "pid" in p else p.get("command", "its runner") for p in alive)
     tokens = list(dict.fromkeys(p["session"] for p in alive))
     who = f"session {tokens[0]} is" if len(tokens) == 1 else f"sessions {', '.join(tokens)} are"
     return Unavailable(

@@ -17,9 +17,10 @@ from beadmill.domain.ended import Ended, Lost, Ran, SessionRef, Stopped
 from beadmill.errors import Unavailable
 from beadmill.processes import control, procs, services
 from beadmill.processes import folder as files
-from beadmill.processes.alive import still_running
+from beadmill.processes.alive import not_removed, still_running
 from beadmill.processes.folder import State
-from beadmill.processes.spec import AgentEvent, Order, Stop
+from beadmill.processes.loading import by_path
+from beadmill.processes.spec import AgentEvent, BoxSpec, Order, Stop
 from beadmill.processes.wire import decode, encode_end
 
 STOP_PATIENCE: Final = 25.0  # seconds for the runner to unwind the adapter and sweep, before it is killed itself
@@ -111,6 +112,7 @@ class FolderSession:
         left = await procs.end_all(self.running)
         if left or self.live():
             raise still_running(self.token, left)
+        await self._sweep_box()
 
     def _forbid_start(self) -> None:
         """A session that was never started is ended before it can be."""
@@ -140,6 +142,16 @@ class FolderSession:
         server = Path(chosen["folder"])
         if not await services.let_go(server, self.token):
             await FolderSession(server, (files.read_json(server / "spec.json") or {}).get("token", "")).stop(reason)
+
+    async def _sweep_box(self) -> None:
+        """What its sandbox keeps beside processes. Raises Unavailable with what could not be removed."""
+        spec = files.read_json(self.folder / "spec.json") or {}
+        if "sandbox" not in spec:
+            return
+        workspace = decode(BoxSpec, spec["box"]).workspace
+        left = await by_path(spec["sandbox"])().sweep(workspace, self.mark)
+        if left:
+            raise not_removed(self.token, left)
 
     def _kill_runner(self) -> None:
         runner = self._runner()

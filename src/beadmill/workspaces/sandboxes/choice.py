@@ -35,29 +35,32 @@ def load(name: str) -> Sandbox:
     return made
 
 
-async def choose(wish: str, network: str = "on") -> Chosen:
-    """``auto`` = bubblewrap where its probe works, else the host. A sandbox that was named is taken or refused: raises
-    Unavailable with what its probe says, and when the network policy cannot be held."""
-    chosen = await _automatic() if wish == AUTO else await _named(wish)
+async def choose(wish: str, network: str = "on", *, image: str = "") -> Chosen:
+    """``auto`` = bubblewrap where its probe works, else a container, else the host. A sandbox that was named is taken or
+    refused: raises Unavailable with what its probe says, and when the network policy cannot be held."""
+    chosen = await _automatic(image) if wish == AUTO else await _named(wish, image)
     if network not in load(chosen.name).networks:
         raise Unavailable(
             f"the sandbox {chosen.name} cannot hold the network policy {network!r}. {chosen.why}".rstrip(),
             code="SANDBOX_POLICY",
             kept="nothing was started",
-            next="set network to on, or make bubblewrap work",
+            next="set network to on, or make bubblewrap or a container work",
         )
     return chosen
 
 
-async def _automatic() -> Chosen:
-    health = await load("bubblewrap").probe()
-    if health.ok:
-        return Chosen("bubblewrap", health)
-    return Chosen("host", await load("host").probe(), health.message)
+async def _automatic(image: str) -> Chosen:
+    against: list[str] = []
+    for name in ("bubblewrap", "container"):
+        health = await load(name).probe(image)
+        if health.ok:
+            return Chosen(name, health)
+        against.append(health.message)
+    return Chosen("host", await load("host").probe(), "; ".join(against))
 
 
-async def _named(name: str) -> Chosen:
-    health = await load(name).probe()
+async def _named(name: str, image: str) -> Chosen:
+    health = await load(name).probe(image)
     if not health.ok:
         raise Unavailable(
             health.message, code="SANDBOX_MISSING", kept="nothing was started", next="mend it, or set sandbox to auto"
@@ -68,4 +71,4 @@ async def _named(name: str) -> Chosen:
 class Choose(Protocol):
     """What an operation asks before a run starts."""
 
-    async def __call__(self, wish: str, network: str = "on") -> Chosen: ...
+    async def __call__(self, wish: str, network: str = "on", *, image: str = "") -> Chosen: ...

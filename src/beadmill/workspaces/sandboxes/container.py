@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Final
 
 from beadmill.errors import BeadmillError, Unavailable
-from beadmill.processes import door
+from beadmill.processes import door, warden
 from beadmill.processes.box import Health, Launch
 from beadmill.processes.environment import MARK_VARIABLE, SESSION_VARIABLE
 from beadmill.processes.spec import Policy
-from beadmill.workspaces.sandboxes import _engine, _rootfs, _warden
+from beadmill.workspaces.sandboxes import _engine, _rootfs
 from beadmill.workspaces.sandboxes._engine import Engine
 from beadmill.workspaces.sandboxes._mounts import Mount, Mounts, own, resolver, system, walk
 from beadmill.workspaces.sandboxes._places import refused, require, show
@@ -88,15 +88,15 @@ class ContainerBox:
         run = [
             *self._engine.run(), "--name", name, "--workdir", "/", *self._security(place),
             "--network", "host" if self._policy.network == "on" else "none",
-            *_engine.passed(env, (SESSION_VARIABLE, MARK_VARIABLE)), *([] if podman else ["--env", _warden.BOX]),
+            *_engine.passed(env, (SESSION_VARIABLE, MARK_VARIABLE)), *([] if podman else ["--env", warden.BOX]),
             *_rootfs.arguments(mounts, podman=podman), *self._root(place), "-c", INIT,
         ]  # fmt: skip
         code = _shell(inside, cwd, env, late) + ("" if podman else "\nexec 4>&2 2>/dev/null")
-        warden = [
-            sys.executable, "-I", "-S", _warden.__file__, str(os.getpid()), str(place / name),
+        outside = [
+            sys.executable, "-I", "-S", warden.__file__, str(os.getpid()), str(place / name),
             json.dumps(self._engine.remove(name)), "file" if podman else "environment",
         ]  # fmt: skip
-        return Launch((*warden, *run), Path("/"), {**_engine.environment(), _warden.BOX: code})
+        return Launch((*outside, *run), Path("/"), {**_engine.environment(), warden.BOX: code})
 
     def _lay_out(self, place: Path, mounts: Sequence[Mount]) -> list[tuple[Path, str]]:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)

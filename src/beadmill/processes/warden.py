@@ -1,6 +1,6 @@
 """Stands outside of one container and ends it when its runner ends: podman and docker have no flag for that.
 
-A program of its own, which imports nothing of ours: ``_warden.py <runner's pid> <marker> <argv of the removal, JSON>
+A program of its own, which imports nothing of ours: ``warden.py <runner's pid> <marker> <argv of the removal, JSON>
 <argv of the run>…``. It is the parent of the CLI and of all that the CLI leaves behind, so whoever ends this process's
 tree ends the container. ``marker`` is there for as long as a container of its name may be. What BEADMILL_BOX holds
 goes into the container through file 3: so it is in no record that podman keeps.
@@ -16,7 +16,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +29,7 @@ _HEARD: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 
 class Warden:
-    def __init__(self, runner: int, marker: Path, remove: Sequence[str], *, ours: bool) -> None:
+    def __init__(self, runner: int, marker: Path, remove: list[str], *, ours: bool) -> None:
         """``ours``: what runs in the container is below us, and no daemon's."""
         self._runner, self._marker, self._remove, self._ours = runner, marker, remove, ours
         self._client = 0
@@ -38,7 +37,7 @@ class Warden:
         self._until = float("inf")
         self._errors = _aside(os.memfd_create("errors"))
 
-    def watch(self, argv: Sequence[str], inside: str | None) -> int:
+    def watch(self, argv: list[str], inside: str | None) -> int:
         """The exit code of the container, or what stands for it. ``inside`` None = nothing for file 3."""
         if os.getppid() != self._runner:
             return 1
@@ -58,7 +57,7 @@ class Warden:
     def _told(self) -> bool:
         return self._until < float("inf")
 
-    def _start(self, argv: Sequence[str], inside: str | None) -> int:
+    def _start(self, argv: list[str], inside: str | None) -> int:
         """What podman says is kept apart: in a container its stderr is file 4."""
         actions: list[tuple[int, int, int]] = []
         if inside is not None:
