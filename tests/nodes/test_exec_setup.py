@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from beadmill.nodes.preflight import PreflightNode
 from beadmill.nodes.script import ScriptNode
 from beadmill.nodes.setup import SetupNode
 from beadmill.store import tables
+from beadmill.workspaces.sandboxes import choice
 from beadmill.workspaces.sandboxes.host import HostSandbox
 from tests.conftest import Git
 from tests.nodes.exec_bench import GOOD, KEY, SUITE, Bench, Seeder, bead, chain, planned, put
@@ -245,6 +247,29 @@ async def test_an_allow_list_and_an_agent_that_is_a_server_fail_the_preflight(
     named = [check["name"] for check in gate["detail"]["details"]["checks"] if check["result"] == "fail"]
     agents = ["agent scripted/a", "agent scripted/b"] if failed else []
     assert named == [*agents, "sandbox host"]  # the host holds no allow-list either
+
+
+async def test_c90_preflight_names_an_image_that_is_absent_and_how_to_load_it(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A podman that has no image and reaches no registry; that it pulls nothing is among its arguments."""
+    podman = tmp_path / "podman"
+    podman.write_text('#!/bin/sh\n[ "$1" = --version ] && echo podman version 5.0.0 && exit; exit 125\n')
+    podman.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("BEADMILL_TRUSTED_EXECUTABLE_DIRS", str(tmp_path))
+    contained = preflight(bench, Here())
+    contained.sandbox = choice.load
+    bench.nodes |= {"seed": Approver(planned()), "preflight": contained}
+    await bench.start(chain("preflight"), sandbox="container", sandbox_image="tools:1")
+    async with bench.daemon():
+        gate = await bench.gate()
+    (failed,) = [check for check in gate["detail"]["details"]["checks"] if check["result"] == "fail"]
+    assert (failed["name"], failed["message"].partition(";")[0]) == (
+        "sandbox container",
+        "no container: the image tools:1 is not on this machine",
+    )
+    assert "`podman load -i <file>`" in failed["message"]
 
 
 async def test_a_dirty_worktree_and_a_broken_graph_fail_the_preflight(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""The network policy allow-list, with the real runner, bubblewrap and servers of this machine."""
+"""The network policy allow-list, with the real runner, real boxes and servers of this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from beadmill.domain.ended import CommandResult, Ran, Replied
 from beadmill.processes.spec import EventKind, Policy
 from tests.processes.session_world import World, until
 
-pytestmark = pytest.mark.sandbox
 CONNECT = """
 import http.client, sys
 way = http.client.HTTPConnection("127.0.0.1", 47420)
@@ -68,9 +67,14 @@ def ports() -> Iterator[tuple[int, int]]:
         thread.join()
 
 
-@pytest.fixture
-def listed(tmp_path: Path, ports: tuple[int, int]) -> Iterator[World]:
-    made = World(tmp_path, sandbox="bubblewrap")
+@pytest.fixture(
+    params=[
+        pytest.param("bubblewrap", marks=pytest.mark.sandbox),
+        pytest.param("container", marks=[pytest.mark.container, pytest.mark.long]),
+    ]
+)
+def listed(request: pytest.FixtureRequest, tmp_path: Path, ports: tuple[int, int]) -> Iterator[World]:
+    made = World(tmp_path, sandbox=request.param)
     for name, code in (("get", GET), ("connect", CONNECT), ("echo", ECHO), ("hand_over", HAND_OVER)):
         (made.tree / f"{name}.py").write_text(code)
     made.box = replace(made.box, policy=Policy(network="allow-list", hosts=(f"127.0.0.1:{ports[0]}",)))

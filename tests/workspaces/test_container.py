@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -18,9 +19,9 @@ from beadmill.processes import procs, warden
 from beadmill.processes.folder import read_json
 from beadmill.processes.spec import Policy
 from beadmill.workspaces.sandboxes import _engine, choice
+from beadmill.workspaces.sandboxes._left import place_of
 from beadmill.workspaces.sandboxes._mounts import Mount
 from beadmill.workspaces.sandboxes._rootfs import arguments, settled
-from beadmill.workspaces.sandboxes.container import place_of
 from tests.processes.session_world import World, until
 from tests.workspaces import images
 from tests.workspaces.sandbox_place import Place
@@ -169,6 +170,29 @@ async def test_a_batch_runs_what_only_the_image_has(contained: World, image: str
     contained.box = replace(contained.box, policy=Policy(image=image))
     ran = await contained.run("t", contained.shell(f"cat {images.MADE}"))
     assert [(r.exit, r.output) for r in ran.results] == [(0, "yes\n")]
+
+
+DOCKER = """[ "$1" = info ] && echo '["27.0",[]]' && exit
+shift 2; verb=$1; shift
+[ $verb != run ] || set -- --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 "$@"
+PATH={path} exec podman --log-level fatal {runtime} $verb "$@"
+"""
+
+
+@pytest.mark.container
+async def test_docker_is_told_what_it_understands(
+    place: Place, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What docker has no flag for is done in another way. podman takes the rest in its place: no daemon is here."""
+    runtime = " ".join(_engine._runtime())
+    fake(tmp_path, monkeypatch, "docker", DOCKER.format(path=os.environ["PATH"], runtime=runtime))
+    box = await choice.load("container").open(place.workspace, Policy(image=image))
+    script = 'echo "$A"; id -u; cat; echo err >&2; exit 7'
+    launch = box.wrap(["/bin/sh", "-c", script], cwd=place.tree, env={"A": "it's"})
+    how = {"env": dict(launch.env), "input": "said", "capture_output": True, "text": True}
+    done = await asyncio.to_thread(lambda: subprocess.run(launch.argv, check=False, **how))  # type: ignore[call-overload]
+    await box.close()
+    assert (done.returncode, done.stdout, done.stderr) == (7, f"it's\n{os.getuid()}\nsaid", "err\n")
 
 
 # --- what podman is told

@@ -30,12 +30,13 @@ NO_SUCH_CALL: Final = 38  # ENOSYS: then C libraries take clone
 def settled(mounts: Iterable[Mount]) -> list[Mount]:
     """Each place once, parents first, and nothing that a later mount covers."""
     kept: dict[Path, Mount] = {}
+    mounted = _mounted()
     for mount in mounts:
         kept = {path: m for path, m in kept.items() if not path.is_relative_to(mount.target)}
         kept[mount.target] = mount
-        if mount.source is not None and not mount.write:
-            for below in _mounted_below(mount.source):
-                place = mount.target / below.relative_to(mount.source)
+        if (source := mount.source) is not None and not mount.write:
+            for below in (path for path in mounted if path != source and path.is_relative_to(source)):
+                place = mount.target / below.relative_to(source)
                 kept[place] = Mount(place, below)
     return sorted(kept.values(), key=lambda m: len(m.target.parts))
 
@@ -86,14 +87,14 @@ def _inside(path: Path, places: Iterable[Path]) -> bool:
     return any(path != place and path.is_relative_to(place) for place in places)
 
 
-def _mounted_below(folder: Path) -> list[Path]:
-    """Where other file systems are mounted inside of ``folder``."""
+def _mounted() -> list[Path]:
+    """Where file systems are mounted on this machine."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return []
     found = [Path(re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), line.split(" ")[4])) for line in lines]
-    return [path for path in dict.fromkeys(found) if path != folder and path.is_relative_to(folder)]
+    return list(dict.fromkeys(found))
 
 
 def seccomp() -> str:

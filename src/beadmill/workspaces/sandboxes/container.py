@@ -8,8 +8,6 @@ that comes from here. Not there in either: homes, the data home, other workspace
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import itertools
 import json
 import os
@@ -31,12 +29,12 @@ from beadmill.processes.environment import MARK_VARIABLE, SESSION_VARIABLE
 from beadmill.processes.spec import Policy
 from beadmill.workspaces.sandboxes import _engine, _rootfs
 from beadmill.workspaces.sandboxes._engine import Engine
+from beadmill.workspaces.sandboxes._left import place_of, removed
 from beadmill.workspaces.sandboxes._mounts import Mount, Mounts, own, resolver, system, walk
 from beadmill.workspaces.sandboxes._places import refused, require, show
 from beadmill.workspaces.sandboxes._toolchains import show_path, show_program
 
 NOTHING: Final = Path("/dev/null")  # lies over what is not to be read; here that is a file that nobody may open
-PLACE: Final = "boxes"  # in the workspace's runtime folder: what of containers is on the disk
 # The first process: ours, so that the mark of the session stays in its environment. It buries whom others leave.
 INIT: Final = (
     'unset HOSTNAME HOME TERM container; eval "${BEADMILL_BOX-$(cat <&3)}"; exec 3<&-; unset BEADMILL_BOX OLDPWD; '
@@ -131,7 +129,7 @@ class ContainerBox:
     async def close(self) -> None:
         """Removes what a killed warden could not. Raises Unavailable with the names of what stays."""
         for place in tuple(self._places):
-            if left := await _removed(self._engine, place):
+            if left := await removed(self._engine, place):
                 raise Unavailable(f"these containers could not be removed: {', '.join(left)}", code="STILL_RUNNING")
             del self._places[place]
 
@@ -186,29 +184,7 @@ class ContainerSandbox:
         place = place_of(workspace, mark)
         if not place.is_dir():
             return ()
-        return await _removed(await _engine.find(), place)
-
-
-def place_of(workspace: Path, mark: str) -> Path:
-    """A session's folder: a file for each container that may still be, and the root that they share. Its name is what
-    the names of its containers begin with."""
-    return workspace / "runtime" / PLACE / f"beadmill-{hashlib.sha256(mark.encode()).hexdigest()[:20]}"
-
-
-async def _removed(engine: Engine, place: Path) -> tuple[str, ...]:
-    """Removes the containers of a session's folder, then the folder. Returns those that stay."""
-    left = _names(place)
-    if left:
-        code, _, _ = await engine.ask(*engine.remove(*left)[len(engine.cli()) :])
-        if code != 0:
-            return left
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(place)
-    return ()
-
-
-def _names(place: Path) -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in place.glob(f"{place.name}-*")))
+        return await removed(await _engine.find(), place)
 
 
 async def _try(engine: Engine, place: Path, image: str) -> tuple[int, str]:
