@@ -16,13 +16,17 @@ import pytest
 from beadmill.domain.values import Access
 from beadmill.errors import Unavailable
 from beadmill.processes.spec import Policy
-from beadmill.workspaces.sandboxes import bubblewrap, choice
+from beadmill.workspaces.sandboxes import _engine, bubblewrap, choice
 from tests.workspaces.sandbox_place import SRC, Place
 
 BOXED = pytest.param("bubblewrap", marks=pytest.mark.sandbox)
 CONTAINED = pytest.param("container", marks=pytest.mark.container)
 BOTH = pytest.mark.parametrize("sandbox", ["host", BOXED, CONTAINED])
 REAL = pytest.mark.parametrize("sandbox", [BOXED, CONTAINED])
+# What both have of one list of mounts: of containers these show more of the same.
+LISTED = pytest.mark.parametrize(
+    "sandbox", [BOXED, pytest.param("container", marks=[pytest.mark.container, pytest.mark.long])]
+)
 
 
 @pytest.fixture
@@ -144,7 +148,7 @@ def test_a_sign_in_can_be_renewed_and_what_lies_beside_it_is_not_there(place: Pl
     assert {p.name: p.read_text() for p in mine.iterdir()} == {"auth.json": "renewed", "config.toml": "mine"}
 
 
-@REAL
+@LISTED
 def test_two_files_of_one_folder_are_both_there_and_its_neighbours_are_not(place: Place, sandbox: str) -> None:
     for name in ("a", "b", "c"):
         (place.home / name).write_text(name)
@@ -154,7 +158,7 @@ def test_two_files_of_one_folder_are_both_there_and_its_neighbours_are_not(place
     assert done.out.split() == ["a", "b"]
 
 
-@REAL
+@LISTED
 def test_a_readable_folder_can_be_read_and_not_written(place: Place, sandbox: str) -> None:
     more = place.root / "more"
     more.mkdir()
@@ -190,7 +194,7 @@ async def test_a_tree_outside_of_the_workspace_is_refused(place: Place, sandbox:
         await choice.load(sandbox).open(place.workspace, Policy(tree=place.home))
 
 
-@REAL
+@LISTED
 def test_the_git_folder_is_found_by_our_record_and_never_by_the_tree(place: Place, sandbox: str) -> None:
     other = place.home / "private"
     other.mkdir()
@@ -199,7 +203,7 @@ def test_the_git_folder_is_found_by_our_record_and_never_by_the_tree(place: Plac
     assert place.shell(f"ls {other}", sandbox=sandbox).code == 2
 
 
-@REAL
+@LISTED
 def test_a_program_of_a_version_manager_runs_and_the_rest_of_the_home_stays_hidden(
     place: Place, sandbox: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +221,7 @@ def test_a_program_of_a_version_manager_runs_and_the_rest_of_the_home_stays_hidd
     assert done.out == f"I am {place.home}/bin/tool\n.nvm\nbin\n"
 
 
-@REAL
+@LISTED
 def test_a_link_that_an_agent_left_opens_nothing(place: Place, sandbox: str) -> None:
     (place.tree / "bin").mkdir()
     (place.tree / "bin" / "python").symlink_to(place.home / ".ssh" / "id_ed25519")
@@ -254,7 +258,7 @@ def test_an_allow_list_adds_the_names_of_its_proxy_to_the_environment_and_takes_
     }  # fmt: skip
 
 
-@REAL
+@LISTED
 def test_an_agent_reads_a_repository_that_borrows_its_objects(place: Place, sandbox: str) -> None:
     borrowed = place.root / "borrowed"
     (borrowed / "info").mkdir(parents=True)
@@ -272,14 +276,15 @@ async def test_auto_is_bubblewrap_where_it_works() -> None:
     assert ((await choice.choose("auto")).name, (await choice.choose("auto")).why) == ("bubblewrap", "")
 
 
-async def test_auto_is_the_host_where_bubblewrap_is_missing_and_says_why(
+async def test_auto_is_the_host_where_both_are_missing_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     chosen = await choice.choose("auto")
     assert (chosen.name, chosen.why) == (
         "host",
-        f"no bubblewrap: bwrap was not found on the PATH; {bubblewrap.INSTALL}",
+        f"no bubblewrap: bwrap was not found on the PATH; {bubblewrap.INSTALL}; "
+        f"no container: neither podman nor docker was found on the PATH; {_engine.INSTALL}",
     )
 
 
