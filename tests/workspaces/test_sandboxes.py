@@ -281,10 +281,10 @@ async def test_auto_is_the_host_where_both_are_missing_and_says_why(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     chosen = await choice.choose("auto")
-    assert (chosen.name, chosen.why) == (
-        "host",
+    assert chosen.name == "host"
+    assert chosen.why == (
         f"no bubblewrap: bwrap was not found on the PATH; {bubblewrap.INSTALL}; "
-        f"no container: neither podman nor docker was found on the PATH; {_engine.INSTALL}",
+        f"no container: neither podman nor docker was found on the PATH; {_engine.INSTALL}"
     )
 
 

@@ -55,7 +55,7 @@ class BoundedFile:
         self._limit, self._left = limit, limit
 
     def feed(self, data: bytes) -> None:
-        if self._left > 0:
+        if self._left > 0 and self._file >= 0:
             self._put(self._scrubber.feed(data))
 
     def _put(self, data: bytes) -> None:

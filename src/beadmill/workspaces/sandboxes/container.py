@@ -38,7 +38,7 @@ NOTHING: Final = Path("/dev/null")  # lies over what is not to be read; here tha
 # The first process: ours, so that the mark of the session stays in its environment. It buries whom others leave.
 INIT: Final = (
     'unset HOSTNAME HOME TERM container; eval "${BEADMILL_BOX-$(cat <&3)}"; exec 3<&-; unset BEADMILL_BOX OLDPWD; '
-    '"$@" 2>&4 4>&-; exit $?'  # its own word for a signal is nobody's output
+    '(exec "$@" 2>&4 4>&-); exit $?'  # its own word for a signal is nobody's output
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
