@@ -44,7 +44,7 @@ def test_every_setting_is_documented_and_no_other() -> None:
 
 def cells(leaf: Leaf) -> tuple[str, str, str]:
     """Default, range and time of reading, as the page says them."""
-    default = {"None": "unset", "[]": "none", "True": "true"}.get(str(leaf.default))
+    default = {"None": "unset", "[]": "none", "": "none", "True": "true"}.get(str(leaf.default))
     plain = f"`{leaf.default}`" if leaf.choices else f"{leaf.default:,}" if default is None else default
     takes = ", ".join(f"`{one}`" for one in leaf.choices) or leaf.range
     return plain, takes.replace("8000", "8,000"), TIMES[leaf.when]

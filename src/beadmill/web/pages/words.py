@@ -297,6 +297,21 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
             return _("The clock of an agent's question was stopped")
         case "gate.rebound":
             return _("A document was edited at its gate")
+        case "run.amended":
+            return f"{node}: {_('edited after its approval; what follows begins anew')}"
+        case "run.sent_back":
+            return f"{_('Sent back to')} {node}"
+        case "gate.opened":
+            return f"{_('Asks you')}: {data.get('title')}"
+        case "gate.answered":
+            return f"{_('Answered')}: {say(CHOICE, data.get('choice'))}"
+        case _:
+            return _of_work(kind, data)
+
+
+def _of_work(kind: str, data: Mapping[str, Any]) -> str:
+    """What agents, plans and checks by hand tell."""
+    match kind:
         case "session.started":
             return f"{data.get('template') or data.get('kind')} {data.get('subject') or ''} → {data.get('seat') or 'Beadmill'}"
         case "session.ended":
@@ -318,14 +333,6 @@ def event(kind: str, data: Mapping[str, Any]) -> str:
             return f"{data.get('item')}: {data.get('name')} {act}"
         case "qa.improvement_created":
             return f"{_('A ticket for later')}: {data.get('ticket')}"
-        case "run.amended":
-            return f"{node}: {_('edited after its approval; what follows begins anew')}"
-        case "run.sent_back":
-            return f"{_('Sent back to')} {node}"
-        case "gate.opened":
-            return f"{_('Asks you')}: {data.get('title')}"
-        case "gate.answered":
-            return f"{_('Answered')}: {say(CHOICE, data.get('choice'))}"
         case _:
             return kind.replace(".", " ").replace("_", " ")
 
