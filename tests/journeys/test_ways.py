@@ -56,7 +56,7 @@ def test_the_plan_goes_back_to_the_requirements_with_a_comment_they_read(small: 
     assert [said.code for said in refused] == [4, 3]
     assert [said.err.splitlines()[-1] for said in refused] == [
         "next: reached so far: scan, interview, prd, beads",
-        "next: its nodes: scan, interview, prd, beads, preflight, setup, build, verify, integrate, pull_request, cleanup",
+        "next: its nodes: scan, interview, prd, beads, preflight, setup, build, verify, qa, integrate, pull_request, cleanup",
     ]
 
 

@@ -165,7 +165,7 @@ TO_INTEGRATE = chain("build", "verify", "integrate", rework=REWORK[:2])
 async def test_a_built_change_is_verified_squashed_published_merged_and_cleaned_up(built: Bench, git: Git) -> None:
     async with built.daemon():
         gate = await built.gate()
-        assert (gate["kind"], gate["choices"]) == ("merge", ["merge", "close", "request_changes"])
+        assert (gate["kind"], gate["choices"]) == ("merge", ["merge", "close", "request_changes", "look"])
         assert [shown[0] for shown in gate["shows"]] == ["pull_request_report", "integration_report"]
         await built.answer("merge")
         await built.until(lambda: built.run_state() == "completed")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from beadmill.domain.change import Change, ChangeRef, ChangeStatus
 from beadmill.domain.values import GateKind, GateRequest, Outcome
 from beadmill.engine.port import Visit, Work
 from beadmill.errors import Unavailable
-from beadmill.forges.contract import ChangeState
+from beadmill.forges.contract import ChangeState, Comment
 from beadmill.operations.outside import Outside
 from beadmill.operations.ports import Ports
 from beadmill.profile import Profile
@@ -33,6 +34,11 @@ class Remote:
         if self.status is None:
             raise Unavailable("the forge does not answer")
         return ChangeState(change(self.status), "")
+
+    async def comments(self, ref: ChangeRef) -> AsyncIterator[Comment]:
+        nothing: tuple[Comment, ...] = ()
+        for comment in nothing:
+            yield comment
 
 
 def change(status: ChangeStatus) -> Change:

@@ -169,6 +169,7 @@ class PullRequestReport(Document):
     patch: str = ""  # the same for the same change on another base
     text: PullRequestText | None = None
     decided_by: str = ""  # who decided to merge this patch before the base moved under it
+    handled: tuple[str, ...] = ()  # remarks of the forge that became work
 
 
 class MergeReport(Document):

@@ -9,6 +9,7 @@ from beadmill.domain.values import RunId
 from beadmill.engine.port import Work
 from beadmill.errors import Blocked, Conflict, Refused, Stale
 from beadmill.forges.contract import ChangeDraft, ChangeRef, ChangeStatus, Forge
+from beadmill.forges.news import News, news
 from beadmill.git import trees as objects
 from beadmill.store.ledger import Changes
 from beadmill.workspaces.landing import in_order
@@ -79,6 +80,11 @@ class Publisher:
             await self.changes.withdraw(run, "merge")
             return Settled(problem=f"it waits in the merge queue of {merged.base}; it is seen when it is merged")
         return await self._landed(run, tree, published, sha=merged.sha, method=merged.method)
+
+    async def look(self, work: Work, published: Published, handled: tuple[str, ...]) -> News:
+        """What people and machines said on the change, but for what became work already."""
+        forge, ref = self.forge(work), ChangeRef(published.number)
+        return await news(forge, ref, await forge.read(ref), handled=handled)
 
     async def close(self, run: RunId, work: Work, tree: Tree, published: Published, note: str) -> Settled:
         """Closes the change and keeps its branch. One that was merged outside meanwhile counts as merged."""

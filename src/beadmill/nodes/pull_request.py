@@ -24,14 +24,16 @@ from beadmill.artifacts.reading.shapes import PULL_REQUEST
 from beadmill.artifacts.setup import SetupPlan
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.machine import AttemptState, Phase
-from beadmill.domain.values import SYSTEM, Access, ArtifactRef, Brief, GateAnswer, GateKind, GateRequest, Outcome
+from beadmill.domain.values import SYSTEM, Access, ArtifactRef, Brief, GateAnswer, Outcome
 from beadmill.engine.port import NodeSpec, Visit, Work
 from beadmill.engine.structured import structured
 from beadmill.errors import Blocked, TurnFailed
 from beadmill.forges.contract import Forge
+from beadmill.forges.news import News, told
 from beadmill.git import trees as objects
 from beadmill.nodes._config import NoConfig
 from beadmill.nodes._material import diff_part, part, ticket_part
+from beadmill.nodes._merge_gate import Open, first_line, gate
 from beadmill.nodes._pr_body import Dossier, body, fallback
 from beadmill.nodes._publish import Published, Publisher, Settled
 from beadmill.nodes._rework import with_rework
@@ -48,7 +50,7 @@ TEXT_TIME = timedelta(minutes=5)
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the ledger and git say about the change. ``proofs`` is bead id → evidence without command output; ``prior``
-    is the report of an earlier visit that had the same patch."""
+    is the report of an earlier visit."""
 
     proofs: Mapping[str, BeadEvidence]
     cost: Cost
@@ -57,16 +59,14 @@ class Seen:
     prior: PullRequestReport | None = None
     qa: tuple[QaRound, ...] = ()
 
+    @property
+    def same(self) -> PullRequestReport | None:
+        """The earlier report, when the patch has not changed since."""
+        return self.prior if self.prior is not None and self.prior.patch == self.patch else None
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """The change as it waits for a decision, and the documents that the gate shows."""
-
-    tree: Tree
-    published: Published
-    integration: IntegrationReport
-    report: PullRequestReport
-    shows: tuple[ArtifactRef, ...]
+    @property
+    def handled(self) -> tuple[str, ...]:
+        return self.prior.handled if self.prior is not None else ()
 
 
 class PullRequestNode:
@@ -114,16 +114,15 @@ class PullRequestNode:
         proofs = {bead: BeadEvidence.model_validate(proof) for bead, proof in landed.items()}
         patch = await objects.patch_id(repo_of(tree), integration.merge_base, integration.candidate_commit)
         cost, rounds = await self.facts.cost(v.ref.run), await self.facts.rounds(v.ref.run)
-        return Seen(proofs, cost, diff[:30_000], patch, await self._prior(v, patch), rounds)
+        return Seen(proofs, cost, diff[:30_000], patch, await self._prior(v), rounds)
 
-    async def _prior(self, v: Visit, patch: str) -> PullRequestReport | None:
+    async def _prior(self, v: Visit) -> PullRequestReport | None:
         if v.ref.n == 1:
             return None
         try:
-            report = await v.latest(PullRequestReport)
+            return await v.latest(PullRequestReport)
         except Blocked:  # the earlier visit made none
             return None
-        return report if report.patch == patch else None
 
     async def _dossier(self, v: Visit, integration: IntegrationReport, seen: Seen) -> Dossier:
         prd, beads, report = await v.get(Prd), await v.get(Beads), await v.get(FinalTestReport)
@@ -133,7 +132,7 @@ class PullRequestNode:
             part("final_test_report", slim), PartText("files", "\n".join(one.path for one in integration.files)),
             diff_part(seen.diff),
         ]  # fmt: skip
-        known = seen.prior.text if seen.prior is not None else None
+        known = seen.same.text if seen.same is not None else None
         text = known or await self._text(v, parts) or fallback(v.work, prd, beads)
         return Dossier(v.work, text, prd, beads, seen.proofs, report, integration, seen.cost, seen.qa)
 
@@ -162,20 +161,23 @@ class PullRequestNode:
 
     async def _decide(self, v: Visit, here: Open) -> Outcome:
         """Asks until a decision has been carried out; what could not be done is said at the next asking."""
-        problem = ""
+        problem, found = "", News()
         for turn in count(1):
-            answer = await v.ask(f"merge-{turn}", _gate(here, problem, carried=turn == 1))
-            if answer.choice == "request_changes":
-                if answer.note.strip():
-                    return await self._rework(v, answer)
+            answer = await v.ask(f"merge-{turn}", gate(here, problem, found, carried=turn == 1))
+            problem = ""
+            if answer.choice == "look":
+                found = await v.step(f"look-{turn}", self.publisher.look, v.work, here.published, here.report.handled)
+            elif answer.choice in ("request_changes", "rework"):
+                if answer.choice == "rework" or answer.note.strip():
+                    return await self._rework(v, here, answer, found)
                 problem = "say in the note what is to be changed"
-                continue
-            done = await self._act(v.at(f"decision-{turn}"), here, answer)
-            if done.moved:
-                return await self._again(v, here, done, answer)
-            if done.disposition:
-                return await self._settled(v, here, done, answer)
-            problem = done.problem
+            else:
+                done = await self._act(v.at(f"decision-{turn}"), here, answer)
+                if done.moved:
+                    return await self._again(v, here, done, answer)
+                if done.disposition:
+                    return await self._settled(v, here, done, answer)
+                problem = done.problem
         raise AssertionError
 
     async def _act(self, v: Visit, here: Open, answer: GateAnswer) -> Settled:
@@ -212,31 +214,22 @@ class PullRequestNode:
         )
         return Outcome("merged" if merged else "closed", made=(ref,), note=note)
 
-    async def _rework(self, v: Visit, answer: GateAnswer) -> Outcome:
-        here = v.at("rework")
-        beads, plan, integration = await here.get(Beads), await here.get(SetupPlan), await here.get(IntegrationReport)
-        first = answer.note.strip().splitlines()[0][:120]
+    async def _rework(self, v: Visit, here: Open, answer: GateAnswer, found: News) -> Outcome:
+        """``rework`` takes what was said on the forge along, and counts it as handled from then on."""
+        at = v.at("rework")
+        beads, plan = await at.get(Beads), await at.get(SetupPlan)
+        taken = found if answer.choice == "rework" else News()
+        words = "\n\n".join(text for text in (answer.note.strip(), told(taken)) if text)
+        first = first_line(answer.note, taken)
         rework = with_rework(
-            beads, v.ref, title=f"Requested change: {first}", description=answer.note.strip(), criteria=[first],
-            commands=plan.project_commands.test_full, files=[one.path for one in integration.files],
+            beads, v.ref, title=f"Requested change: {first}", description=words, criteria=[first],
+            commands=plan.project_commands.test_full, files=[one.path for one in here.integration.files],
         )  # fmt: skip
         made = await v.put(rework, by=answer.by)
-        return Outcome("changes_requested", made=(made,), note=first)
-
-
-def _gate(here: Open, problem: str, *, carried: bool) -> GateRequest:
-    """``carried``: a person's decision for the same patch stands, made before the base moved."""
-    published = here.published
-    by = here.report.decided_by if carried else ""
-    return GateRequest(
-        GateKind.MERGE,
-        f"Merge #{published.number}: {published.title}",
-        ("merge", "close", "request_changes"),
-        shows=here.shows,
-        detail={"url": published.url, "number": published.number, "head": published.head, "problem": problem},
-        auto="merge" if by else None,
-        why=f"{by} decided to merge this same patch before {here.tree.base} moved" if by else "",
-    )
+        handled = here.report.model_copy(update={"handled": (*here.report.handled, *taken.ids)})
+        report = await v.put(handled, by=SYSTEM)
+        only_checks = bool(taken.failed) and not taken.remarks and not answer.note.strip()
+        return Outcome("checks_failed" if only_checks else "changes_requested", made=(made, report), note=first)
 
 
 def _report(tree: Tree, published: Published, dossier: Dossier, seen: Seen) -> PullRequestReport:
@@ -252,5 +245,6 @@ def _report(tree: Tree, published: Published, dossier: Dossier, seen: Seen) -> P
         forge=published.forge,
         patch=seen.patch,
         text=dossier.text,
-        decided_by=seen.prior.decided_by if seen.prior is not None else "",
+        decided_by=seen.same.decided_by if seen.same is not None else "",
+        handled=seen.handled,
     )

@@ -173,6 +173,8 @@ CHOICE: Mapping[str, str] = {
     "merge": "Merge",
     "close": "Close without a merge",
     "request_changes": "Ask for changes",
+    "rework": "Have it reworked",
+    "look": "Look at the forge again",
     "retry": "Retry",
     "continue": "Continue the conversation",
     "keep": "Keep this work and go on",
