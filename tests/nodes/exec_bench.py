@@ -184,17 +184,17 @@ class Bench:
         """The answers of a template in order; the last one answers for ever."""
         self.desk.says[template] = [say if callable(say) else _always(say) for say in says]
 
-    async def start(self, sop: str, **settings: Json) -> None:
+    async def start(self, sop: str, *, run: str = "r1", key: str = KEY, **settings: Json) -> None:
         loaded = load(sop, name="test")
         base = {"council": {"seats": ["scripted/a", "scripted/b"]}, "gates": {"setup": "off"}, "sandbox": "host"}
         frozen = RunSettings().overlaid(base, settings).model_dump(mode="json")
         work = {
-            "key": KEY, "title": "Add a greeting", "description": "Say hello.", "acceptance": "", "project": "APP",
-            "repository": str(self.repository), "workspace": str(self.workspace), "branch": f"beadmill/{KEY}", "base": "",
+            "key": key, "title": "Add a greeting", "description": "Say hello.", "acceptance": "", "project": "APP",
+            "repository": str(self.repository), "workspace": str(self.workspace.with_name(key)), "branch": f"beadmill/{key}", "base": "",
         }  # fmt: skip
         await self.store.write(
             lambda tx: runs.start(
-                tx, run="r1", ticket_id=None, project_id=None, sop="test", body=sop, graph=loaded.graph,
+                tx, run=run, ticket_id=None, project_id=None, sop="test", body=sop, graph=loaded.graph,
                 settings=frozen, work=work, actor=ME,
             )
         )  # fmt: skip
@@ -242,6 +242,20 @@ class Bench:
         await self.store.write(lambda tx: gates.answer(tx, row["id"], choice=choice, **wanted))
         assert self.dispatcher is not None
         self.dispatcher.ring()
+
+    async def answer_all(self, choice: str) -> None:
+        """Every open gate at once, as people in several windows do."""
+        assert self.dispatcher is not None
+        for row in self.gates():
+            wanted: dict[str, Any] = {"etag": row["etag"], "key": f"k-{row['id']}", "actor": ME}
+            await self.store.write(lambda tx, i=row["id"], w=wanted: gates.answer(tx, i, choice=choice, **w))  # type: ignore[misc]
+        self.dispatcher.ring()
+
+    def states(self) -> list[str]:
+        return [str(row.state) for row in self.rows(sa.select(tables.runs.c.state).order_by(tables.runs.c.id))]
+
+    def all_visits(self) -> list[str]:
+        return [str(row.id) for row in self.rows(sa.select(tables.visits.c.id))]
 
     def gates(self) -> Sequence[sa.RowMapping]:
         query = sa.select(tables.gates).where(tables.gates.c.state == "open")

@@ -9,9 +9,22 @@ import pytest
 from beadmill.artifacts.delivery import FinalTestReport, IntegrationReport, MergeReport
 from beadmill.artifacts.setup import ProjectCommands
 from beadmill.domain.command import CommandSpec
+from beadmill.processes.spec import AgentTask
 from tests.conftest import Git
-from tests.nodes.exec_bench import SUITE, Bench, Seeder, baseline, planned, publish, put, setup_plan, writes
-from tests.nodes.test_exec_delivery import TO_VERIFY, final, run
+from tests.nodes.exec_bench import (
+    GOOD,
+    SUITE,
+    Bench,
+    Seeder,
+    baseline,
+    marker,
+    planned,
+    publish,
+    put,
+    setup_plan,
+    writes,
+)  # fmt: skip
+from tests.nodes.test_exec_delivery import TO_VERIFY, WHOLE, final, run
 from tests.nodes.test_exec_delivery import bench as bench  # noqa: PLC0414 - fixtures of the whole chain
 from tests.nodes.test_exec_delivery import built as built  # noqa: PLC0414 - fixtures of the whole chain
 
@@ -72,6 +85,30 @@ async def test_a_change_that_fails_beside_what_came_to_the_base_goes_back_to_bui
 async def test_what_fails_on_the_moved_base_by_itself_is_not_this_changes(built: Bench) -> None:
     await merge(built, {"tests/__init__.py": "", "tests/test_other.py": OTHER.format("True")})
     assert built.visits()["integrate.2"] == "ok"
+
+
+async def test_tickets_of_one_base_land_one_by_one_each_verified_with_what_landed_before(
+    bench: Bench, git: Git
+) -> None:
+    def own(task: AgentTask) -> str:
+        put(task.cwd, {**GOOD, f"of_{task.cwd.parent.name[-1]}.py": "x = 1\n"})
+        return marker(task)
+
+    bench.on("coding", own)
+    for run_, key in (("r1", "APP-1"), ("r2", "APP-2")):
+        await bench.start(WHOLE, run=run_, key=key)
+    async with bench.daemon():
+        await bench.until(lambda: len(bench.gates()) == 2)
+        await bench.answer_all("merge")
+        await bench.until(lambda: "completed" in bench.states() and len(bench.gates()) == 1)
+        await bench.answer("merge")  # its patch is smaller on the new base, so it was asked again
+        await bench.until(lambda: bench.states() == ["completed", "completed"])
+    git(bench.repository, "fetch", "-q", "origin")
+    names = git(bench.repository, "ls-tree", "--name-only", "origin/main").splitlines()
+    assert {"of_1.py", "of_2.py"} <= set(names)
+    assert sorted(n for n in bench.all_visits() if "integrate" in n) in (
+        ["r1/integrate.1", "r1/integrate.2", "r2/integrate.1"], ["r1/integrate.1", "r2/integrate.1", "r2/integrate.2"],
+    )  # fmt: skip
 
 
 # --- the gate of the whole tests ------------------------------------------------------------------------------------
