@@ -20,6 +20,7 @@ from beadmill.forges.gitlab import GitLabForge
 from beadmill.forges.gogs import GogsForge
 from beadmill.forges.hosted import HostedForge
 from beadmill.forges.local import LocalForge
+from beadmill.forges.pushed import DirectForge
 from beadmill.git import credentials as sign_ins
 from tests.forges.fakes.gitea import GiteaHub
 from tests.forges.fakes.github import GitHubHub
@@ -73,6 +74,11 @@ def variable(hub: Hub) -> str:
 @contextmanager
 def local(repo: Path, git: Git, _patch: pytest.MonkeyPatch) -> Iterator[World]:
     yield World(LocalForge(repo), repo, git)
+
+
+@contextmanager
+def direct(repo: Path, git: Git, _patch: pytest.MonkeyPatch) -> Iterator[World]:
+    yield World(DirectForge(repo), repo, git)
 
 
 @contextmanager
@@ -131,6 +137,7 @@ def named(names: Iterable[str]) -> list[ParameterSet]:
 
 
 WORLDS: Mapping[str, Callable[[Path, Git, pytest.MonkeyPatch], AbstractContextManager[World]]] = {
+    "direct": direct,
     "gogs": gogs,
     "local": local,
     **{name: partial(hosted, made) for name, made in HOSTED.items()},

@@ -92,7 +92,7 @@ def test_a_run_gets_its_forge_with_address_and_tokens(repo: Path) -> None:
     assert (made.url, made.tokens, made.remote) == ("https://corp.test/gitlab", tokens, "origin")
 
 
-@pytest.mark.parametrize("kind", ["local", "github", "gitlab", "gitea", "gogs"])
+@pytest.mark.parametrize("kind", ["local", "github", "gitlab", "gitea", "gogs", "direct"])
 def test_every_kind_is_there(repo: Path, *, kind: str) -> None:
     assert registry.load(kind, repo).name == kind
 

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from beadmill.errors import Invalid, Unavailable
 
-KINDS: Final = ("local", "github", "gitlab", "gitea", "gogs")
+KINDS: Final = ("local", "github", "gitlab", "gitea", "gogs", "direct")
 KNOWN: Final[Mapping[str, str]] = {
     "github.com": "github",
     "gitlab.com": "gitlab",

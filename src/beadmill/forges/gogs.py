@@ -15,19 +15,18 @@ from beadmill.forges import _faults, address
 from beadmill.forges._http import Http, Nature
 from beadmill.forges.address import Place
 from beadmill.forges.credentials import Tokens
-from beadmill.forges.plain import PlainForge
+from beadmill.forges.pushed import PushedForge
 from beadmill.forges.records import Record
-from beadmill.git import refs, remotes
-from beadmill.git.run import Repo, discover
+from beadmill.git import remotes
+from beadmill.git.run import Repo
 from beadmill.processes.box import Health
 
-SEEN: Final = "refs/beadmill/forge"  # <SEEN>/<branch>: the remote's branch as last looked at
 LIMITS: Final = (
     "Gogs has no API for pull requests: the change is kept here, merged by a push, and shows no checks or reviews"
 )
 
 
-class GogsForge(PlainForge):
+class GogsForge(PushedForge):
     name: ClassVar[str] = "gogs"
 
     def __init__(
@@ -49,7 +48,7 @@ class GogsForge(PlainForge):
         try:
             repo = await self.keeper()
             place = await self._place(repo)
-            await self._listed(repo, "*")
+            await self.listed(repo, "*")
             token = await self._tokens.find(place.host, self.name)
             detail = {"host": place.host, "repository": place.project, "drafts": "no"}
             if token is not None:
@@ -62,33 +61,9 @@ class GogsForge(PlainForge):
             return Health(ok=False, message=f"{said}; this account may not push there", detail=detail)
         return Health(ok=True, message=said, detail=detail)
 
-    async def keeper(self) -> Repo:
-        return await discover(self._checkout)
-
-    async def tip(self, repo: Repo, branch: str) -> str:
-        """Fetched, so that its objects are here. Raises Unavailable."""
-        if not await self._listed(repo, branch):
-            return ""
-        ref = f"{SEEN}/{branch}"
-        quiet = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=")
-        what = f"+refs/heads/{branch}:{ref}"
-        done = await repo.git("fetch", "--quiet", *quiet, self._remote, what, ok=(), timeout=600)
-        if done.code:
-            raise refs.outside(done, remote=self._remote, doing=f"fetching {branch}")
-        return await refs.commit(repo, ref)
-
-    def target(self, repo: Repo) -> str:  # noqa: ARG002 - the same for every repository
-        return self._remote
-
     async def address(self, repo: Repo, record: Record) -> str:
         place = await self._place(repo)
         return f"{place.web}/{place.project}/compare/{quote(record.base)}...{quote(record.branch)}"
-
-    async def _listed(self, repo: Repo, branch: str) -> bool:
-        done = await repo.git("ls-remote", self._remote, f"refs/heads/{branch}", ok=(), timeout=60)
-        if done.code:
-            raise refs.outside(done, remote=self._remote, doing="asking for its branches")
-        return bool(done.text)
 
     async def _place(self, repo: Repo) -> Place:
         found = address.parse(await remotes.url_of(repo, self._remote))

@@ -10,12 +10,14 @@ from beadmill.errors import Unavailable
 from beadmill.forges.contract import Forge
 from beadmill.forges.credentials import Tokens
 
+PLACELESS = ("local", "direct")  # they need no web address and no token of an API
 BUILTIN: Mapping[str, str] = {
     "local": "beadmill.forges.local:LocalForge",
     "github": "beadmill.forges.github:GitHubForge",
     "gitlab": "beadmill.forges.gitlab:GitLabForge",
     "gitea": "beadmill.forges.gitea:GiteaForge",
     "gogs": "beadmill.forges.gogs:GogsForge",
+    "direct": "beadmill.forges.pushed:DirectForge",
 }
 
 
@@ -31,7 +33,7 @@ def load(chosen: str, repository: Path, *, remote: str = "origin", tokens: Token
         known = ", ".join(sorted(BUILTIN))
         raise Unavailable(f"there is no forge {name!r}", code="NO_FORGE", next=f"Choose one of: {known}.")
     module, _, attribute = path.partition(":")
-    given = {} if name == "local" else {"url": url, "tokens": tokens or Tokens()}
+    given = {} if name in PLACELESS else {"url": url, "tokens": tokens or Tokens()}
     made: Forge = getattr(import_module(module), attribute)(repository, remote=remote, **given)
     return made
 

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 from beadmill.errors import Unavailable
 from beadmill.git.run import Repo
 
+_SIGN_IN = re.compile(r"(\w+://)[^/@\s]+@")
+
 UPSTREAM = "upstream"
 _SCP = re.compile(r"(?:[^/@:]+@)?([^/@:.~][^/@:]*):(?!:)")
 
@@ -45,3 +47,8 @@ def _host(url: str) -> str:
         return "" if parts.scheme == "file" else (parts.hostname or "").lower()
     found = _SCP.match(url)
     return found[1].lower() if found else ""
+
+
+def without_sign_in(url: str) -> str:
+    """Of an address, as it may be shown."""
+    return _SIGN_IN.sub(r"\1", url)

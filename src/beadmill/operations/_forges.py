@@ -17,7 +17,7 @@ async def chosen(path: str, remote: str, *, forge: str, url: str) -> str:
     if forge and forge not in address.KINDS:
         raise Invalid(f"there is no forge {forge!r} here", code="FORGE", next=f"known: {', '.join(address.KINDS)}")
     if forge:
-        return registry.joined(forge, "" if forge == "local" else web)
+        return registry.joined(forge, "" if forge in registry.PLACELESS else web)
     there = await remotes.url_of(await discover(Path(path)), remote)
     kind = address.kind_of(web or there)
     if kind:
@@ -28,5 +28,5 @@ async def chosen(path: str, remote: str, *, forge: str, url: str) -> str:
         code="FORGE_UNKNOWN",
         details={"host": found.host if found else ""},
         kept="nothing was changed",
-        next=f"name its forge: --forge {', '.join(kind for kind in address.KINDS if kind != 'local')}",
+        next=f"name its forge: --forge {', '.join(kind for kind in address.KINDS if kind not in registry.PLACELESS)}",
     )

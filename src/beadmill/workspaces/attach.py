@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beadmill.errors import BeadmillError, Refused
-from beadmill.git import commits, refs
+from beadmill.git import commits, refs, remotes
 from beadmill.git.run import STRANGERS, GitFailed, Repo, discover
 from beadmill.workspaces import bases
 
 OLDEST = (2, 38)  # the first git that merges without a checkout
-SECRET = re.compile(r"(\w+://)[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ async def _look(repo: Repo, wanted: str) -> Repository:
         path=str(repo.work_tree),
         base=base,
         remote=bases.REMOTE if url else "",
-        remote_url=SECRET.sub(r"\1", url),
+        remote_url=remotes.without_sign_in(url),
         branch=branch,
         identity=identity,
         problems=tuple(problems),

@@ -17,6 +17,7 @@ FORGES: Mapping[str, str] = {
     "gitlab": "GitLab",
     "gitea": "Gitea or Forgejo",
     "gogs": "Gogs",
+    "direct": "none: straight into the base",
 }
 STATUS: Mapping[str, str] = {
     "draft": "Draft",
