@@ -184,7 +184,10 @@ class Bench:
         """The answers of a template in order; the last one answers for ever."""
         self.desk.says[template] = [say if callable(say) else _always(say) for say in says]
 
-    async def start(self, sop: str, *, run: str = "r1", key: str = KEY, **settings: Json) -> None:
+    async def start(self, sop: str, **settings: Json) -> None:
+        await self.begin(sop, settings)
+
+    async def begin(self, sop: str, settings: dict[str, Json], *, run: str = "r1", key: str = KEY) -> None:
         loaded = load(sop, name="test")
         base = {"council": {"seats": ["scripted/a", "scripted/b"]}, "gates": {"setup": "off"}, "sandbox": "host"}
         frozen = RunSettings().overlaid(base, settings).model_dump(mode="json")

@@ -303,6 +303,16 @@ async def test_only_meant_files_of_the_final_test_are_committed(bench: Bench, gi
     assert git(bench.tree, "show", "--name-only", "--format=", "HEAD") == "tests/test_flow.py"
 
 
+async def test_a_new_file_that_nobody_declared_is_asked_about_once(bench: Bench, git: Git) -> None:
+    bench.on("final_test", final({"tests/test_flow.py": FLOW_TEST, "data/sample.txt": "x\n", "scratch.txt": "y\n"}))
+    said = audit(**{"data/sample.txt": "include", "scratch.txt": "exclude"})
+    bench.on("candidate_audit", said)
+    await run(bench, TO_VERIFY)
+    effects = {e.path: e.disposition for e in bench.last(FinalTestReport).file_effects}
+    assert (effects["data/sample.txt"], effects["scratch.txt"]) == ("candidate", "local_only")
+    assert len(bench.desk.briefs("candidate_audit")) == 1
+
+
 async def test_a_regression_sends_the_run_back_to_build_as_a_bead(bench: Bench) -> None:
     put(bench.repository, {"tests/__init__.py": "", "tests/test_old.py": OLD})
     publish(bench.repository)

@@ -96,7 +96,7 @@ async def test_tickets_of_one_base_land_one_by_one_each_verified_with_what_lande
 
     bench.on("coding", own)
     for run_, key in (("r1", "APP-1"), ("r2", "APP-2")):
-        await bench.start(WHOLE, run=run_, key=key)
+        await bench.begin(WHOLE, {}, run=run_, key=key)
     async with bench.daemon():
         await bench.until(lambda: len(bench.gates()) == 2)
         await bench.answer_all("merge")

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from beadmill.artifacts.delivery import Disposition, FinalTestCommands
-from beadmill.artifacts.reading.shapes import FINAL_TEST
+from beadmill.artifacts.delivery import Disposition, FileEffect, FinalTestCommands
+from beadmill.artifacts.reading.shapes import CANDIDATE_AUDIT, FINAL_TEST
 from beadmill.artifacts.setup import CommandRun, SetupProfile
 from beadmill.briefs import Briefs, PartText
 from beadmill.domain.command import CommandSpec
@@ -82,6 +82,7 @@ class FinalTest:
                 why = told(runs) if not all(run.ok for run in runs) or len(runs) < len(wrote.commands) else ""
                 why = why or await here.step("tests", self._tests_changed, tree, start, wrote, v.ref.n)
                 if not why:
+                    wrote = await self._classified(here, tree, start, wrote, inputs=profile.inputs_copied)
                     effects = await here.step("land", self.land, tree, start, wrote, profile.inputs_copied, v.work.key)
                     return Final(wrote, n, runs, effects, tuple(notes))
             said = await self._note(here, n, why)
@@ -147,20 +148,58 @@ class FinalTest:
             return ""
         return f"None of the named test files was added or changed: {', '.join(wrote.test_files)}."
 
+    async def _classified(
+        self, v: Visit, tree: Tree, start: str, wrote: FinalTestCommands, *, inputs: tuple[str, ...]
+    ) -> FinalTestCommands:
+        """New files that nobody declared are asked about once; what stays undeclared stays out of the change."""
+        unknown = await v.step("unknown", self._unknown, tree, start, wrote, inputs)
+        if not unknown:
+            return wrote
+        briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
+        parts = [ticket_part(v.work), PartText("files", "\n".join(unknown))]
+        try:
+            done = await structured(
+                v, "effects", shape=CANDIDATE_AUDIT, task=partial(self._quick, v),
+                brief=lambda: briefs.write("candidate_audit", parts, ticket=v.work.key, shape=CANDIDATE_AUDIT),
+                retries=0, briefs=briefs, context={"paths": unknown},
+            )  # fmt: skip
+        except (TurnFailed, Blocked):
+            return wrote
+        said = tuple(
+            FileEffect(
+                path=one.path, intent="temporary" if one.decision == "exclude" else "candidate", reason=one.reason
+            )
+            for one in done.value
+            if one.path in unknown
+        )
+        return wrote.model_copy(update={"file_effects": (*wrote.file_effects, *said)})
+
+    async def _unknown(
+        self, tree: Tree, start: str, wrote: FinalTestCommands, inputs: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        untracked = {found.path for found in await self.ground.trees.status(tree) if found.code.strip() == "??"}
+        changed = await self.ground.trees.changed(tree, start)
+        why = {path: _local(path, wrote, tracked=path not in untracked, inputs=inputs) for path in changed}
+        return tuple(path for path, reason in why.items() if reason == "undeclared_fallback")
+
+    def _quick(self, v: Visit, brief: Brief) -> AgentTask:
+        """Words about files, without tools."""
+        return AgentTask(
+            seat=implementer(v.settings),
+            brief=brief,
+            access=Access.NONE,
+            cwd=Path(v.work.workspace),
+            budget=NOTE_TIME,
+            idle=NOTE_TIME,
+        )
+
     async def _note(self, v: Visit, n: int, why: str) -> str:
         """A fresh session's words behind what Beadmill saw; without them, what Beadmill saw."""
         briefs = self.briefs.within(v.settings.context_tokens, v.prompts)
         parts = [ticket_part(v.work), PartText("error_context", why)]
 
         def task() -> AgentTask:
-            return AgentTask(
-                seat=implementer(v.settings),
-                brief=briefs.write("final_test_note", parts, ticket=v.work.key, subject=f"try {n}"),
-                access=Access.NONE,
-                cwd=Path(v.work.workspace),
-                budget=NOTE_TIME,
-                idle=NOTE_TIME,
-            )
+            return self._quick(v, briefs.write("final_test_note", parts, ticket=v.work.key, subject=f"try {n}"))
 
         try:
             said = (await v.agent("note", task)).text.strip()
