@@ -11,12 +11,12 @@ import sqlalchemy as sa
 
 from beadmill.domain.ended import Asked, Failed, Limited, Replied, SessionRef, Why
 from beadmill.domain.machine import AttemptState
-from beadmill.domain.values import Access, Outcome, Usage
+from beadmill.domain.values import SYSTEM, Access, Outcome, Usage
 from beadmill.engine.port import Visit
 from beadmill.errors import Invalid
 from beadmill.processes.spec import AgentTask
 from beadmill.store import tables
-from beadmill.store.journal import attempts, budgets
+from beadmill.store.journal import attempts, budgets, visits
 from tests.engine.bench import Bench, ManualSession, agent_task, one
 
 OK = Outcome("ok")
@@ -38,8 +38,11 @@ async def test_turns_of_one_call_share_its_working_time(bench: Bench) -> None:
         await bench.start(one("n"))
         await bench.state("n.1", "parked")
         session = bench.sessions.one("code")
-        until = bench.store.clock() + timedelta(milliseconds=400)
+        until = bench.store.clock() + timedelta(hours=1)
         session.end = Limited(session=SessionRef(session.token), until=until, worked=timedelta(minutes=10))
+        await bench.until(lambda: bench.rows(sa.select(tables.waits).where(tables.waits.c.kind == "time")) != [])
+        await bench.write(visits.wake_now, "r1", actor=SYSTEM)
+        bench.ring()
         await bench.until(lambda: bench.sessions.running == ["n.1/code#0/2"])
 
     assert task(bench.sessions.one("code")).budget == timedelta(minutes=50)
