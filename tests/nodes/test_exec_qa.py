@@ -345,7 +345,9 @@ async def test_a_round_that_dies_at_every_name_makes_one_bead_and_one_ticket(
     await bench.start(TO_INTEGRATE)
 
     async def person(bench: Bench) -> None:
-        (gate,) = bench.gates()
+        gate = next(iter(bench.gates()), None)
+        if gate is None:  # an answer of the life before was written meanwhile
+            return None
         if gate["choices"] == ["include", "discard"]:
             return await bench.decide(gate, "include")
         if gate["visit_id"] == "r1/qa.1":
