@@ -138,7 +138,9 @@ async def test_a_file_too_big_to_keep_is_named_in_the_undo_commit(
 ) -> None:
     (repo / "big").write_text("b" * 1000)
     ref = await undo.save(here, "refs/beadmill/undo/K", why="test", scratch=scratch, limit=10)
-    assert git(repo, "show", "-s", "--format=%B", ref) == "test\nnot kept (over 10 bytes): big"
+    assert (
+        git(repo, "show", "-s", "--format=%B", ref) == f"test\nnot kept (over 10 bytes): big\n\nBeadmill-Tree: {repo}"
+    )
 
 
 async def test_an_undo_ref_is_made_while_the_index_has_conflicts(

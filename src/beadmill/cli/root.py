@@ -23,6 +23,7 @@ GROUPS: Final = {
     "run": "runs",
     "artifact": "artifacts",
     "session": "sessions",
+    "undo": "undo",
     "sop": "sops",
     "agent": "agents",
     "config": "config",

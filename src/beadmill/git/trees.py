@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beadmill.git import refs
-from beadmill.git.run import Repo, failed, z
+from beadmill.git.run import Repo, encode, failed, z
 
 GITLINK = "160000"
 TAKE = ("--add", "--remove", "--replace")  # paths into an index as they are now
+NEVER = 1  # the second of the epoch that stands for no time
 NOBODY = {
     "GIT_AUTHOR_NAME": "Beadmill",
     "GIT_AUTHOR_EMAIL": "beadmill@localhost",
@@ -186,10 +187,13 @@ async def merge_trees(repo: Repo, base: str, ours: str, theirs: str) -> Merged:
     return await merge(repo, await bare_commit(repo, ours, root), await bare_commit(repo, theirs, root))
 
 
-async def bare_commit(repo: Repo, tree: str, *parents: str, message: str = "tree") -> str:
-    """A commit object by nobody, at no time. ``tree`` may be a commit: its tree is meant."""
+async def bare_commit(repo: Repo, tree: str, *parents: str, message: str = "tree", at: int = NEVER) -> str:
+    """A commit object by nobody, ``at`` a moment of the epoch or at no time. ``tree`` may be a commit: its tree is
+    meant."""
     flags = [part for parent in parents for part in ("-p", parent)]
-    return (await repo.git("commit-tree", f"{tree}^{{tree}}", *flags, input=message.encode(), env=NOBODY)).text
+    env = NOBODY | {"GIT_COMMITTER_DATE": f"@{at} +0000"}
+    data = encode(message)
+    return (await repo.git("commit-tree", f"{tree}^{{tree}}", *flags, input=data, env=env)).text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """Undo refs: the whole working state kept as a commit before anything destructive, and brought back exactly.
 
 ``<prefix>/<n>`` names a commit whose tree is the working state (tracked and untracked, ignored files not), whose first
-parent is HEAD, and whose second parent holds the index (missing while the index has conflicts).
+parent is HEAD, and whose second parent holds the index (missing while the index has conflicts). Its message says why,
+what was left out, and of which working folder it is (git/kept.py reads that).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from beadmill.errors import NotFound, Stale
 from beadmill.git import commits, refs, trees
 from beadmill.git.run import Repo
 
+PLACE = "Beadmill-Tree"  # the trailer that names the working folder
+LEFT_OUT = "not kept (over"
 LIMIT = 100 * 1024 * 1024  # bytes; a bigger untracked file is named in the undo commit, not kept
 
 
@@ -35,9 +39,12 @@ async def save(repo: Repo, prefix: str, *, why: str, scratch: Path, limit: int |
         return first
     if kept and not key:
         return kept
-    left = "".join(f"\nnot kept (over {limit} bytes): {path}" for path in state.left_out)
-    marked = f"\n\n{commits.KEY}: {key}" if key and not first else ""
-    commit = await trees.bare_commit(repo, state.tree, *parents, message=f"{why}{left}{marked}")
+    left = "".join(f"\n{LEFT_OUT} {limit} bytes): {path}" for path in state.left_out)
+    marks = ({PLACE: str(repo.work_tree)} if repo.work_tree and "\n" not in str(repo.work_tree) else {}) | (
+        {commits.KEY: key} if key and not first else {}
+    )
+    message = commits.message_of(f"{why}{left}", marks)
+    commit = await trees.bare_commit(repo, state.tree, *parents, message=message, at=int(time.time()))
     crashpoints.reach("git.undo")
     made = await _write(repo, prefix, commit, why=why)
     return first or made

@@ -64,6 +64,7 @@ from beadmill.operations.views.prompts import (
 )
 from beadmill.operations.views.qa import EvidenceView, QaRoundView, QaView
 from beadmill.operations.views.trail import TrailKind, TrailLine, TrailView
+from beadmill.operations.views.undo import RestoredView, UndoFile, UndoLine, UndoView
 from beadmill.operations.views.work import (
     BudgetView,
     ChangeView,
@@ -135,6 +136,7 @@ __all__ = [
     "QaRoundView",
     "QaView",
     "RepositoryView",
+    "RestoredView",
     "RevertedView",
     "RunLine",
     "RunView",
@@ -158,6 +160,9 @@ __all__ = [
     "TrailLine",
     "TrailView",
     "TurnView",
+    "UndoFile",
+    "UndoLine",
+    "UndoView",
     "View",
     "VisitView",
 ]

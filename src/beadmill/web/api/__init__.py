@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from beadmill.web.api import artifacts, docs, gates, house, projects, prompts, qa, runs, streams, tickets
+from beadmill.web.api import artifacts, docs, gates, house, projects, prompts, qa, runs, streams, tickets, upkeep
 
 
 def routers() -> Sequence[APIRouter]:
-    return [part.router for part in (projects, tickets, qa, gates, runs, artifacts, streams, prompts, house, docs)]
+    parts = (projects, tickets, qa, gates, runs, artifacts, streams, prompts, upkeep, house, docs)
+    return [part.router for part in parts]

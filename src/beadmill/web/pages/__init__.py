@@ -6,14 +6,27 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, FastAPI
 
-from beadmill.web.pages import agents, artifacts, beads, board, gates, projects, prompts, qa, runs, sessions, tickets
+from beadmill.web.pages import (
+    agents,
+    artifacts,
+    beads,
+    board,
+    gates,
+    projects,
+    prompts,
+    qa,
+    runs,
+    sessions,
+    tickets,
+    undo,
+)
 from beadmill.web.pages.assets import Assets
 
 
 def routers() -> Sequence[APIRouter]:
     return [
         module.router
-        for module in (board, qa, tickets, gates, artifacts, beads, sessions, runs, agents, prompts, projects)
+        for module in (board, qa, tickets, undo, gates, artifacts, beads, sessions, runs, agents, prompts, projects)
     ]
 
 

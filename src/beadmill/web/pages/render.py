@@ -12,6 +12,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined
 from markupsafe import Markup
 
+from beadmill.domain.size import said
 from beadmill.web.pages import markup, words
 from beadmill.web.pages.assets import address
 
@@ -44,6 +45,7 @@ def environment() -> Environment:
         turns=turns,
         tokens=tokens,
         lasted=lasted,
+        bytes=said,
         markdown=markup.markdown,
         code=markup.code,
         diff=markup.diff,

@@ -22,6 +22,7 @@ from beadmill.operations import (
     sops,
     tickets,
     trail,
+    undo,
     views,
 )
 from beadmill.operations.settings import patched
@@ -256,4 +257,13 @@ async def history(on: On, key: str) -> Response:
         one for run in reversed(ticket.runs) for one in await occurrences.listing(on.ports, run.id, actor=on.actor)
     ]
     seen = frame(ticket, "history")
-    return await on.page("ticket/history.html", events=found, trail=receipts[::-1], stops=stops, **seen)
+    kept = await _kept(on, key)
+    return await on.page("ticket/history.html", events=found, trail=receipts[::-1], stops=stops, kept=kept, **seen)
+
+
+async def _kept(on: Screen, key: str) -> tuple[views.UndoLine, ...]:
+    """None where the repository is not there any more: the history is readable without it."""
+    try:
+        return await undo.listing(on.ports, key, actor=on.actor)
+    except BeadmillError:
+        return ()

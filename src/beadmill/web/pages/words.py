@@ -324,6 +324,9 @@ def _of_work(kind: str, data: Mapping[str, Any]) -> str:
             return f"{data.get('to')} {_('takes over from')} {data.get('from')}, {_('whose limit ends at')} {data.get('until')}"
         case "plan.changed":
             return f"{_('The plan was changed')}: {'; '.join(data.get('changes') or ())}"
+        case "undo.restored":
+            place = f"{_('as the branch')} {data['branch']}" if data.get("branch") else _("into the worktree")
+            return f"{_('Kept state')} {data.get('n')}: {_('brought back')} {place}"
         case "session.stuck":
             alive = ", ".join(f"{p.get('pid')} ({p.get('command')})" for p in data.get("processes") or ())
             return f"{_('Could not be stopped and still runs')}: {alive}"
