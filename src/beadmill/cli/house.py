@@ -1,4 +1,4 @@
-"""The installation itself: open, start, stop, restart, status, logs, demo."""
+"""The installation itself: open, start, stop, restart, status, logs, clean, demo."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 
 from beadmill.cli import daemon
+from beadmill.cli.clean import clean
 from beadmill.cli.client import Client
 from beadmill.cli.common import AsJson, api, fields, home, say, show
 from beadmill.errors import NotFound
@@ -178,5 +179,6 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "restart": restart,
     "status": status,
     "logs": logs,
+    "clean": clean,
     "demo": demo,
 }

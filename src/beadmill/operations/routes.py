@@ -105,6 +105,8 @@ ROUTES: dict[str, Route] = {
     "prompts.preview": Route("POST", "/prompts/{name}/preview"),
     "prompts.revert": Route("POST", "/prompts/{name}/revert"),
     "status.show": Route("GET", "/status"),
+    "clean.preview": Route("GET", "/clean"),
+    "clean.apply": Route("POST", "/clean"),
     "logins.link": Route("POST", "/links"),
     "status.config": Route("GET", "/config"),
     "settings.show": Route("GET", "/settings"),

@@ -15,7 +15,7 @@ from beadmill import crashpoints
 from beadmill.errors import Conflict, Refused
 from beadmill.git import locks, refs, undo
 from beadmill.git.run import STRANGERS, Repo, discover
-from beadmill.workspaces import bases, record
+from beadmill.workspaces import bases, record, submodules
 from beadmill.workspaces.tree import (
     Tree,
     acting,
@@ -234,16 +234,29 @@ async def _clear(repo: Repo, wish: Wish) -> None:
 
 
 async def remove_tree(tree: Tree) -> None:
-    """See Worktrees.remove."""
+    """See Worktrees.remove. Raises Conflict when a submodule holds what would be lost."""
     _check_owned(tree)
     if tree.there:
         async with acting(tree) as repo:
+            await _check_submodules(tree)
             await undo.save(repo, tree.undo_prefix, why="remove the worktree", scratch=tree.scratch)
             await undo.set_aside(repo, tree.scratch)
     async with locks.locked(lock_of(tree.ticket, tree.common)):
         crashpoints.reach("git.worktree")
         _delete(tree)
         crashpoints.reach("git.worktree")
+
+
+async def _check_submodules(tree: Tree) -> None:
+    held = await submodules.unsaved(tree)
+    if held:
+        raise Conflict(
+            f"submodules of {tree.path} hold what is nowhere else: {'; '.join(held[:5])}",
+            code="SUBMODULE_WORK",
+            details={"held": list(held)},
+            kept="Nothing was deleted.",
+            next="Push it, or delete it there, then try again.",
+        )
 
 
 def _delete(tree: Tree) -> None:

@@ -6,6 +6,7 @@ from beadmill.operations.views.base import (
     Spend,
     View,
 )
+from beadmill.operations.views.clean import CleanedLine, CleanedView, CleanItem, CleanKind, CleanView, Verdict
 from beadmill.operations.views.council import (
     CouncilRecord,
     CouncilView,
@@ -97,6 +98,11 @@ __all__ = [
     "ChangeView",
     "CheckView",
     "CheckedView",
+    "CleanItem",
+    "CleanKind",
+    "CleanView",
+    "CleanedLine",
+    "CleanedView",
     "Column",
     "ConfigView",
     "ContextView",
@@ -163,6 +169,7 @@ __all__ = [
     "UndoFile",
     "UndoLine",
     "UndoView",
+    "Verdict",
     "View",
     "VisitView",
 ]

@@ -327,6 +327,8 @@ def _of_work(kind: str, data: Mapping[str, Any]) -> str:
         case "undo.restored":
             place = f"{_('as the branch')} {data['branch']}" if data.get("branch") else _("into the worktree")
             return f"{_('Kept state')} {data.get('n')}: {_('brought back')} {place}"
+        case "clean.removed":
+            return f"{_('Removed to free space')}: {data.get('path')} ({data.get('said')})"
         case "session.stuck":
             alive = ", ".join(f"{p.get('pid')} ({p.get('command')})" for p in data.get("processes") or ())
             return f"{_('Could not be stopped and still runs')}: {alive}"
