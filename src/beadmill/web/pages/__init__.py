@@ -11,6 +11,7 @@ from beadmill.web.pages import (
     artifacts,
     beads,
     board,
+    clean,
     gates,
     projects,
     prompts,
@@ -26,7 +27,21 @@ from beadmill.web.pages.assets import Assets
 def routers() -> Sequence[APIRouter]:
     return [
         module.router
-        for module in (board, qa, tickets, undo, gates, artifacts, beads, sessions, runs, agents, prompts, projects)
+        for module in (
+            board,
+            qa,
+            tickets,
+            undo,
+            gates,
+            artifacts,
+            beads,
+            sessions,
+            runs,
+            agents,
+            prompts,
+            clean,
+            projects,
+        )
     ]
 
 

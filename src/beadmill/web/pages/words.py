@@ -148,6 +148,16 @@ COVERED: Mapping[str, str] = {
     "uncovered": "by no item",
     "not_applicable": "not by hand",
 }
+LEFTOVER: Mapping[str, str] = {
+    "worktree": "Worktree",
+    "lane": "Worktree of a lane",
+    "workspace": "Homes and caches of sessions",
+    "set_aside": "Set aside, as no ref could keep it",
+    "temporary": "Half-written",
+    "sessions": "Logs",
+    "undo": "Undo states",
+    "backup": "Copy of the database",
+}
 GATE: Mapping[str, str] = {
     "approve": "Approval",
     "interview": "Questions",
