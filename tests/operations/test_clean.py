@@ -11,6 +11,7 @@ from house_for_tests import Starter, until
 
 from beadmill import crashpoints
 from beadmill.domain.values import Actor
+from beadmill.errors import Conflict, NotFound
 from beadmill.operations import clean, events, runs, tickets, undo, views
 from beadmill.operations.ports import Ports
 from beadmill.workspaces import lanes
@@ -323,3 +324,27 @@ async def test_half_written_files_and_old_copies_of_the_database_go(
     await clean.apply(ports, {i.id: i.mark for i in view.items}, ages=ages, actor=owner)
     assert sorted(p.name for p in (home / "backups").iterdir()) == ["c.db"]
     assert sorted(p.name for p in home.glob("*.part")) == ["new.part"]
+
+
+async def test_a_cancel_that_deletes_content_keeps_commits_and_drafts_behind_refs(
+    ports: Ports, started: Starter, owner: Actor, git: Git, repo: Path
+) -> None:
+    tree = await tree_of(ports, await started())
+    (folder(tree) / "draft.txt").write_text("half\n")
+    view = await tickets.cancel(ports, "API-1", actor=owner, delete=["content", "log"])
+    assert (view.state, folder(tree).exists(), await items(ports, owner)) == ("canceled", False, {})
+    assert git(repo, "show", "refs/beadmill/undo/API-1/1:draft.txt") == "half"
+    assert (await tickets.cancel(ports, "API-1", actor=owner, delete=["content"])).state == "canceled"
+
+
+async def test_a_ticket_that_has_run_is_not_deleted_and_one_that_never_did_is(
+    ports: Ports, started: Starter, owner: Actor
+) -> None:
+    await started()
+    with pytest.raises(Conflict, match="has run"):
+        await tickets.cancel(ports, "API-1", actor=owner, delete=["ticket"])
+    assert (await tickets.show(ports, "API-1", actor=owner)).state == "active"
+    draft = await tickets.create(ports, "API", title="Never", actor=owner)
+    await tickets.cancel(ports, draft.key, actor=owner, delete=["ticket"])
+    with pytest.raises(NotFound):
+        await tickets.show(ports, draft.key, actor=owner)

@@ -186,9 +186,16 @@ def start(
 
 
 @app.command("cancel")
-def cancel(key: str, reason: str = "", as_json: AsJson = False) -> None:
-    """Stop everything of a ticket and say canceled once that is proven. What was made is kept."""
-    answer = api().call("tickets.cancel", key=key, body={"reason": reason})
+def cancel(
+    key: str,
+    reason: str = "",
+    delete: Annotated[
+        list[str] | None, typer.Option(help="Do not keep: content (worktrees), log, or ticket. Repeatable.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop everything of a ticket and say canceled once that is proven. What was made is kept, unless told otherwise."""
+    answer = api().call("tickets.cancel", key=key, body={"reason": reason, "delete": delete or []})
     show(answer, as_json=as_json, text=_one)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,16 @@ from beadmill.domain.machine import Phase
 from beadmill.domain.values import SYSTEM, Outcome, RunId
 from beadmill.engine.port import NodeSpec, Visit, Work
 from beadmill.errors import BeadmillError
-from beadmill.git import refs
+from beadmill.git import kept, refs
 from beadmill.git.run import Repo
 from beadmill.nodes._config import NoConfig
 from beadmill.processes.contract import Servers
 from beadmill.processes.places import LANES
-from beadmill.workspaces import lanes
+from beadmill.workspaces import lanes, leftovers
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
-FOLDERS = ("tmp", "home", "empty", LANES, "runtime")  # runtime last: it holds the marker of the tree
+FOLDERS = ("tmp", "home", "empty", LANES)
+SAVED = ("set-aside", "foreign-git-*")  # in runtime: what no undo ref could keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,18 @@ class CleanupNode:
             parts.append(Cleaned(warnings=(f"the worktree stays: {error}",), preserved=(work.workspace,)))
         else:
             parts += [await anyio.to_thread.run_sync(_remove, Path(work.workspace) / name) for name in FOLDERS]
+            parts.append(await anyio.to_thread.run_sync(_runtime, Path(work.workspace) / "runtime"))
         return _together(parts)
 
     async def _branch(self, tree: Tree, *, merged: bool) -> Cleaned:
-        """A merged branch is in the base; one that was closed may still be wanted."""
+        """A merged branch goes when another ref has its tip (the base, or an undo ref); one that was closed may still be
+        wanted."""
         if not merged:
             return Cleaned(preserved=(f"branch {tree.branch}",))
         repo = Repo(tree.common, None)
         tip = await refs.commit(repo, tree.ref)
+        if tip and not await kept.holders(repo, tip, but=tree.ref):
+            return Cleaned(preserved=(f"branch {tree.branch}: its last commit {tip[:12]} is on no other ref",))
         if tip:
             await repo.git("update-ref", "-d", tree.ref, tip)
         return Cleaned(removed=(f"branch {tree.branch}",))
@@ -110,7 +114,20 @@ def _remove(path: Path) -> Cleaned:
     if not path.exists():
         return Cleaned()
     try:
-        shutil.rmtree(path)
+        leftovers.wipe(path)
     except OSError as error:
         return Cleaned(warnings=(f"{path} stays: {error}",), preserved=(str(path),))
     return Cleaned(removed=(str(path),))
+
+
+def _runtime(path: Path) -> Cleaned:
+    """With the record of the tree, so it comes last. What was saved there stays."""
+    saved = sorted(found for pattern in SAVED for found in path.glob(pattern))
+    if not saved:
+        return _remove(path)
+    rest = [_remove(one) for one in sorted(path.iterdir()) if one not in saved]
+    return Cleaned(
+        tuple(one for part in rest for one in part.removed),
+        tuple(f"{one}: no undo ref could keep it" for one in saved),
+        tuple(one for part in rest for one in part.warnings),
+    )

@@ -51,7 +51,7 @@ async def apply(
     mended = [_mended(path) for place in there async for path in _survey.mend(place)]
     here = {one.item.id: one for one in await _found(ports, ages or Ages())}
     lines = mended + [
-        await _one(ports, id_, mark, here.get(id_), lose=lose, actor=actor) for id_, mark in wanted.items()
+        await remove(ports, id_, mark, here.get(id_), lose=lose, who=actor) for id_, mark in wanted.items()
     ]
     return views.CleanedView(lines=tuple(lines), freed=sum(line.freed for line in lines))
 
@@ -60,9 +60,10 @@ def _mended(path: str) -> views.CleanedLine:
     return views.CleanedLine(id=f"mended:{path}", path=path, removed=False, freed=0, said=MENDED)
 
 
-async def _one(
-    ports: Ports, id_: str, mark: str, found: Candidate | None, *, lose: bool, actor: Actor
+async def remove(
+    ports: Ports, id_: str, mark: str, found: Candidate | None, *, lose: bool, who: Actor
 ) -> views.CleanedLine:
+    """One thing, for an operation that has checked who asks."""
     if found is None:
         return views.CleanedLine(id=id_, path="", removed=False, freed=0, said="it is gone already, or is needed again")
     item = found.item
@@ -72,7 +73,7 @@ async def _one(
         return views.CleanedLine(id=id_, path=item.path, removed=False, freed=0, said=f"it stays: {error}")
     line = views.CleanedLine(id=id_, path=item.path, removed=True, freed=item.size, said=said)
     crashpoints.reach("clean.booked")
-    await ports.store.write(lambda tx: _booked(tx, item.ticket, line, actor))
+    await ports.store.write(lambda tx: _booked(tx, item.ticket, line, who))
     return line
 
 

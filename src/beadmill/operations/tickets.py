@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from beadmill.engine.port import Work
 from beadmill.errors import Conflict, Invalid, NotFound
 from beadmill.operations import _rows, runs, sops, views
 from beadmill.operations._cascade import Cascade
+from beadmill.operations._discard import Part, check, discard
 from beadmill.operations._prompts import frozen
 from beadmill.operations._seats import check_models, check_seats
 from beadmill.operations.paging import Page, beyond, bounded, cut, decode
@@ -301,12 +302,24 @@ def _begin(tx: Tx, plan: _Plan, actor: Actor) -> None:
 
 
 # --- cancel -------------------------------------------------------------------------------------------------------
-async def cancel(ports: Ports, ticket: str, *, actor: Actor, reason: str = "") -> views.TicketView:
-    """Fences the run, proves that nothing of it is left running, then says canceled. Content is kept.
+async def cancel(
+    ports: Ports, ticket: str, *, actor: Actor, reason: str = "", delete: Sequence[Part] = ()
+) -> views.TicketView:
+    """Fences the run, proves that nothing of it is left running, then says canceled. Everything is kept but what
+    ``delete`` names: ``content`` (worktrees and workspace; commits and drafts stay behind refs), ``log`` (of sessions),
+    ``ticket`` (one that never ran). A canceled ticket can be canceled again to delete more.
 
-    Raises Conflict when the ticket has ended already by something else.
+    Raises Conflict when the ticket has ended already by something else, or not everything could be deleted.
     """
-    require(actor, Permission.RUN)
+    require(actor, Permission.ADMIN if delete else Permission.RUN)
+    await ports.store.read(lambda conn: check(conn, ticket, delete))
+    view = await _cancel(ports, ticket, actor=actor, reason=reason)
+    if delete:
+        await discard(ports, ticket, delete, actor=actor)
+    return view
+
+
+async def _cancel(ports: Ports, ticket: str, *, actor: Actor, reason: str) -> views.TicketView:
     row = await ports.store.read(lambda conn: _rows.ticket_row(conn, ticket))
     if row.state == TicketState.COMPLETED:
         raise Conflict(f"{ticket} is completed", code="ENDED", kept="everything", next=f"beadmill ticket show {ticket}")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -33,8 +33,11 @@ class TicketChange(Body):
     overrides: dict[str, Any] | None = None
 
 
-class Reason(Body):
+class Cancel(Body):
+    """``delete``: what shall not be kept: ``content``, ``log``, ``ticket``."""
+
     reason: str = ""
+    delete: list[Literal["content", "log", "ticket"]] = Field(default_factory=list)
 
 
 class Answers(Body):
@@ -110,8 +113,9 @@ async def start(*, ports: InPorts, actor: Who, once: Key, key: str) -> views.Tic
 
 
 @route(router, "tickets.cancel")
-async def cancel(*, ports: InPorts, actor: Who, key: str, body: Reason | None = None) -> views.TicketView:
-    return await tickets.cancel(ports, key, actor=actor, reason=body.reason if body else "")
+async def cancel(*, ports: InPorts, actor: Who, key: str, body: Cancel | None = None) -> views.TicketView:
+    wish = body or Cancel()
+    return await tickets.cancel(ports, key, actor=actor, reason=wish.reason, delete=wish.delete)
 
 
 @route(router, "interviews.show")

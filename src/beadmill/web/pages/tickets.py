@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -34,6 +34,7 @@ from beadmill.web.pages.setting_fields import changes, groups, text
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LOOK_BACK = 400  # sequence numbers in which the last events of a ticket are looked for
+DELETABLE: tuple[Literal["content", "log"], ...] = ("content", "log")
 SILENT = frozenset({"visit.phase"})  # the ticket's status says the same a moment later
 
 
@@ -159,7 +160,8 @@ async def set_(on: On, key: str) -> Response:
 @router.post("/tickets/{key}/cancel")
 async def cancel(on: On, key: str) -> Response:
     form = await posted(on.request)
-    await tickets.cancel(on.ports, key, actor=on.actor, reason=form.get("reason"))
+    delete = [part for part in DELETABLE if form.get(f"delete-{part}")]
+    await tickets.cancel(on.ports, key, actor=on.actor, reason=form.get("reason"), delete=delete)
     return back(f"/tickets/{key}")
 
 
