@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from house_for_tests import Starter, until
 
 from beadmill import crashpoints
 from beadmill.domain.values import Actor
 from beadmill.errors import Conflict, NotFound
-from beadmill.operations import clean, events, runs, tickets, undo, views
+from beadmill.operations import clean, events, runs, sessions, tickets, undo, views
 from beadmill.operations.ports import Ports
+from beadmill.store import tables as t
 from beadmill.workspaces import lanes
 from beadmill.workspaces.tree import Tree
 
@@ -348,3 +351,40 @@ async def test_a_ticket_that_has_run_is_not_deleted_and_one_that_never_did_is(
     await tickets.cancel(ports, draft.key, actor=owner, delete=["ticket"])
     with pytest.raises(NotFound):
         await tickets.show(ports, draft.key, actor=owner)
+
+
+async def test_logs_go_by_age_and_results_stay(ports: Ports, project: views.ProjectView, owner: Actor) -> None:
+    ticket = await tickets.create(ports, "API", title="Say hello", sop="hello", actor=owner)
+    await tickets.start(ports, ticket.key, actor=owner)
+    await until(ports, ticket.key, lambda found: found.waits > 0)
+    await tickets.cancel(ports, ticket.key, actor=owner)
+    young, old = clean.Ages(logs=1), clean.Ages(logs=0)
+    kinds = [{i.kind for i in (await clean.preview(ports, ages=a, actor=owner)).items} for a in (young, old)]
+    assert ("sessions" in kinds[0], "sessions" in kinds[1]) == (False, True)
+    (item,) = [i for i in (await clean.preview(ports, ages=old, actor=owner)).items if i.kind == "sessions"]
+    done = await clean.apply(ports, {item.id: item.mark}, ages=old, actor=owner)
+    (line,) = (await sessions.listing(ports, run=f"{ticket.key}-r1", actor=owner)).items
+    assert ([x.removed for x in done.lines], line.end) == ([True], "Ran")
+    assert (await sessions.log(ports, line.token, actor=owner)).lines == ()
+
+
+@pytest.mark.parametrize(("shown", "verdict"), [("main", "ready"), ("side", "keep")])
+async def test_c33_undo_refs_go_when_git_shows_the_merge(
+    *, ports: Ports, tree: Tree, owner: Actor, git: Git, repo: Path, shown: str, verdict: str
+) -> None:
+    git(repo, "branch", "side", git(repo, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "side"))
+    await ports.trees.undo(tree, "look")
+    change = {"run_id": "API-1-r1", "forge": "local", "number": 1, "branch": tree.branch, "base": "main"}
+    merge = {"head": tree.base_commit, "state": "merged", "merge_sha": git(repo, "rev-parse", shown)}
+
+    def merged(tx: Any) -> None:
+        tx.run(sa.update(t.runs).values(state="completed"))
+        tx.run(sa.update(t.tickets).values(state="completed"))
+        tx.run(sa.insert(t.changes).values(**change, **merge))
+
+    await ports.store.write(merged)
+    ages = clean.Ages(undo=0)
+    (item,) = [i for i in (await clean.preview(ports, ages=ages, actor=owner)).items if i.kind == "undo"]
+    await clean.apply(ports, {item.id: item.mark}, ages=ages, actor=owner)
+    left = git(repo, "for-each-ref", "refs/beadmill/undo")
+    assert (item.verdict, left == "") == (verdict, verdict == "ready")

@@ -126,7 +126,7 @@ async def _whole(tree: Tree) -> Found:
     count = await _nowhere_else(repo, tree)
     facts = (head, "bare" if bare else "changed", tip, state.tree, state.index, *state.left_out)
     if loses:
-        return "ask", f"{len(loses)} thing(s) in it are kept by no ref", loses, facts
+        return "ask", "no ref keeps all of it", loses, facts
     return "ready", _kept_how(tree, bare=bare, count=count), (), facts
 
 
@@ -187,7 +187,8 @@ async def _saved(repo: Repo, tree: Tree, found: Look) -> str:
     but = tree.ref if tree.owner else ""
     if found.bare and await kept.holders(repo, found.head, but=but):
         return f"its commit {found.head[:12]} is on a ref that stays"
-    return await undo.save(repo, tree.undo_prefix, why="the worktree was cleaned up", scratch=tree.scratch)
+    ref = await undo.save(repo, tree.undo_prefix, why="the worktree was cleaned up", scratch=tree.scratch)
+    return f"its last state is behind {ref}"
 
 
 def _take_away(tree: Tree) -> None:
