@@ -20,6 +20,8 @@ NO_VERB = {"drafts.discard": "an open form forgets its own draft; a terminal kee
 INSIDE = {
     "logins.enter": "the door itself: spends a link",
     "runs.stop_and_cancel": "the second half of tickets.cancel and runs.cancel, behind their permission",
+    "_discard.discard": "the second half of tickets.cancel, behind its permission",
+    "clean.remove": "one thing of clean.apply and of tickets.cancel, behind their permission",
     "events.newest": "where the stream of a page begins; programs send Last-Event-ID",
     "drafts.among": "what the page of a document offers to take up again; drafts.show has each",
     "gates.waiting": "the number beside the inbox on every page; gates.listing has the gates",

@@ -42,7 +42,7 @@ async def discard(ports: Ports, ticket: str, parts: Sequence[Part], *, actor: Ac
         found += [one for place in there async for one in _survey.of_place(place)]
     if "log" in parts:
         found += [one async for one in _stored.logs(ports, owners, 0)]
-    lines = [await clean.remove(ports, one.item.id, one.item.mark, one, lose=True, who=actor) for one in found]
+    lines = [await clean.remove(ports, one.item.id, one.item.mark, one, lose=True, actor=actor) for one in found]
     stays = [line for line in lines if not line.removed]
     if stays:
         raise Conflict(

@@ -51,7 +51,7 @@ async def apply(
     mended = [_mended(path) for place in there async for path in _survey.mend(place)]
     here = {one.item.id: one for one in await _found(ports, ages or Ages())}
     lines = mended + [
-        await remove(ports, id_, mark, here.get(id_), lose=lose, who=actor) for id_, mark in wanted.items()
+        await remove(ports, id_, mark, here.get(id_), lose=lose, actor=actor) for id_, mark in wanted.items()
     ]
     return views.CleanedView(lines=tuple(lines), freed=sum(line.freed for line in lines))
 
@@ -61,7 +61,7 @@ def _mended(path: str) -> views.CleanedLine:
 
 
 async def remove(
-    ports: Ports, id_: str, mark: str, found: Candidate | None, *, lose: bool, who: Actor
+    ports: Ports, id_: str, mark: str, found: Candidate | None, *, lose: bool, actor: Actor
 ) -> views.CleanedLine:
     """One thing, for an operation that has checked who asks."""
     if found is None:
@@ -73,7 +73,7 @@ async def remove(
         return views.CleanedLine(id=id_, path=item.path, removed=False, freed=0, said=f"it stays: {error}")
     line = views.CleanedLine(id=id_, path=item.path, removed=True, freed=item.size, said=said)
     crashpoints.reach("clean.booked")
-    await ports.store.write(lambda tx: _booked(tx, item.ticket, line, who))
+    await ports.store.write(lambda tx: _booked(tx, item.ticket, line, actor))
     return line
 
 
