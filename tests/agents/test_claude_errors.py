@@ -69,7 +69,7 @@ def test_a_refusal_is_a_refusal_whatever_its_category() -> None:
         ("Claude AI usage limit reached|1772370000000", timedelta(hours=1)),
     ],
 )
-def test_the_end_of_a_limit_is_read_from_every_form(
+def test_c62_the_end_of_a_limit_is_read_from_every_form(
     text: str, ahead: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")

@@ -243,3 +243,32 @@ def test_a_limit_in_words_alone_is_read_too() -> None:
     end = stream.end(1, "")
     assert isinstance(end, Limited)
     assert end.until == ends.replace(microsecond=0)
+
+
+def test_c64_a_tool_that_prints_the_words_of_a_limit_does_not_end_a_turn_that_succeeds() -> None:
+    stream = ClaudeStream("t")
+    shown = {"type": "tool_result", "tool_use_id": "u", "content": "rate limit exceeded 429", "is_error": True}
+    fed(stream, said({"type": "tool_use", "id": "u", "name": "Bash", "input": {"command": "cat notes"}}))
+    fed(stream, {"type": "user", "message": {"content": [shown]}}, {"type": "result", "result": "all done"})
+    end = stream.end(0, "")
+    assert isinstance(end, Replied)
+    assert end.text == "all done"
+
+
+def test_c89_tokens_of_the_cache_and_of_sub_agents_are_counted_and_the_total_is_their_sum() -> None:
+    stream = ClaudeStream("t")
+    main = {
+        "inputTokens": 3,
+        "outputTokens": 1,
+        "cacheReadInputTokens": 19464,
+        "cacheCreationInputTokens": 1124,
+        "costUSD": 0.01,
+    }
+    helpers = {"inputTokens": 20, "outputTokens": 10, "cacheReadInputTokens": 200, "costUSD": 0.02}
+    fed(
+        stream,
+        {"type": "result", "result": "x", "modelUsage": {"main": main, "helper-1": helpers, "helper-2": helpers}},
+    )
+    used = stream.end(0, "").usage
+    assert (used.input, used.cached, used.output) == (3 + 1124 + 40, 19464 + 400, 1 + 20)
+    assert (used.tokens, used.cost_usd) == (1167 + 19864 + 21, 0.05)

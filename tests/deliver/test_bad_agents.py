@@ -62,7 +62,7 @@ async def test_children_that_one_leaves_are_ended(world: BadWorld) -> None:
     assert (world.run_state(), world.tries(), world.running()) == ("completed", ["done"], [])
 
 
-async def test_one_that_edits_the_checkout_stops_is_named_and_overwrites_nothing(world: BadWorld, git: Git) -> None:
+async def test_c37_one_that_edits_the_checkout_stops_is_named_and_overwrites_nothing(world: BadWorld, git: Git) -> None:
     (world.repository / "README.md").write_text("a person's own words\n")
     edit = f"echo scribbled > {world.repository}/README.md; echo new > {world.repository}/new.txt"
     world.plays("coding", {"shell": edit}, *WORK, marker(), text="try 1")
@@ -83,6 +83,26 @@ async def test_one_that_edits_the_checkout_stops_is_named_and_overwrites_nothing
     assert world.tries() == ["failed", "done"]
 
 
+async def test_c36_a_reset_of_the_checkout_is_noticed_and_the_uncommitted_work_is_kept(
+    world: BadWorld, git: Git
+) -> None:
+    (world.repository / "README.md").write_text("hours of work\n")
+    world.plays("coding", {"shell": f"git -C {world.repository} reset -q --hard"}, *WORK, marker())
+    await world.begins()
+    async with world.daemon():
+        await world.until(lambda: world.status() == "blocked_error")
+        detail = world.gates()[0]["detail"]
+    assert world.blocked()[0] == "AGENT_ESCAPED"
+    assert "in the checkout, the file 'README.md' changed" in detail["details"]["touched"]
+    assert git(world.repository, "show", f"refs/beadmill/checkout/{KEY}:README.md") == "hours of work"
+
+
+async def test_c64_words_of_a_limit_in_what_a_command_prints_are_no_limit(world: BadWorld) -> None:
+    world.plays("coding", {"shell": "echo rate limit exceeded 429"}, *WORK, marker())
+    await world.goes()
+    assert (world.run_state(), world.tries()) == ("completed", ["done"])
+
+
 async def test_the_persons_words_are_back_after_the_hint(world: BadWorld, git: Git) -> None:
     (world.repository / "README.md").write_text("a person's own words\n")
     world.plays("coding", {"shell": f"echo scribbled > {world.repository}/README.md"}, *WORK, marker())
@@ -97,7 +117,7 @@ async def test_the_persons_words_are_back_after_the_hint(world: BadWorld, git: G
     assert world.tries() == ["done"]
 
 
-async def test_one_that_moves_the_users_branches_is_named_with_the_way_back(world: BadWorld, git: Git) -> None:
+async def test_c40_one_that_moves_the_users_branches_is_named_with_the_way_back(world: BadWorld, git: Git) -> None:
     git(world.repository, "branch", "feature")
     sha = git(world.repository, "rev-parse", "feature")
     move = f"{ME_GIT} commit -qm x --allow-empty; git branch -f feature HEAD; git push -q origin HEAD:main"
@@ -121,7 +141,7 @@ async def test_a_person_who_works_in_the_checkout_meanwhile_stops_nothing(world:
     assert (world.run_state(), world.tries()) == ("completed", ["done"])
 
 
-async def test_commits_of_its_own_become_the_one_commit_of_the_bead(world: BadWorld, git: Git) -> None:
+async def test_c40_commits_of_its_own_become_the_one_commit_of_the_bead(world: BadWorld, git: Git) -> None:
     commit = f"git add -A; {ME_GIT} commit -qm mine; {ME_GIT} commit -q --amend -m again; git checkout -q --detach"
     world.plays("coding", *WORK, {"shell": commit}, marker())
     await world.goes()
@@ -138,7 +158,9 @@ async def test_commits_of_its_own_become_the_one_commit_of_the_bead(world: BadWo
         f"git checkout -q --detach; git branch -D {BRANCH}; rm -rf .git *",
     ],
 )
-async def test_one_that_deletes_its_tree_loses_the_try_not_the_ticket(world: BadWorld, git: Git, *, harm: str) -> None:
+async def test_c24_one_that_deletes_its_tree_loses_the_try_not_the_ticket(
+    world: BadWorld, git: Git, *, harm: str
+) -> None:
     world.plays("coding", {"shell": harm}, marker())
     world.plays("coding", *WORK, marker(), subject="try 2")
     await world.goes()
@@ -168,7 +190,7 @@ async def test_a_reply_that_cannot_be_read_fails_the_try_after_one_re_ask(world:
     assert (untouched(world, git), "greet.py" in kept(world, git)) == (True, True)
 
 
-async def test_an_hours_limit_parks_spends_nothing_and_can_be_ended_by_a_person(world: BadWorld) -> None:
+async def test_c62_c63_an_hours_limit_parks_spends_nothing_and_can_be_ended_by_a_person(world: BadWorld) -> None:
     world.plays("coding", HALF, {"limit": {"seconds": 3600, "message": "5 h limit"}})
     await world.begins()
     v, s = tables.visits, tables.sessions

@@ -104,7 +104,7 @@ async def test_a_short_sop_ends_the_same_when_the_daemon_is_killed_at(point: str
 
 @pytest.mark.deliver
 @pytest.mark.timeout(400)
-async def test_a_run_whose_daemon_dies_five_times_and_a_runner_once_is_merged_once_with_nothing_repeated(
+async def test_c39_a_run_whose_daemon_dies_five_times_and_a_runner_once_is_merged_once_with_nothing_repeated(
     world: DaemonWorld, git: Git
 ) -> None:
     world.slow_down("coding", seconds=6)

@@ -93,7 +93,7 @@ def test_a_self_edge_is_told_once() -> None:
     assert check_graph([B("a", ("a", "a"))]) == ("a: is blocked by itself",)
 
 
-def test_a_duplicate_id_is_told() -> None:
+def test_c28_a_duplicate_id_is_told() -> None:
     assert check_graph([B("a"), B("a")]) == ("a: this id is used twice",)
 
 

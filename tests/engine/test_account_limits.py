@@ -70,7 +70,7 @@ def test_an_account_is_the_agent_and_its_provider(seat: str, account: str) -> No
     assert account_of(seat) == account
 
 
-async def test_nobody_asks_an_account_whose_limit_was_met_and_others_go_on(bench: Bench) -> None:
+async def test_c62_nobody_asks_an_account_whose_limit_was_met_and_others_go_on(bench: Bench) -> None:
     bench.node("n", asking(Seat("scripted", "a"), OTHER))
     async with bench.daemon():
         await bench.start(one("n"))

@@ -70,7 +70,7 @@ def test_the_table_prices_each_part_by_model_and_provider(agent: str, model: str
         ("codex", "whisper-1"),
     ],
 )
-def test_what_the_table_does_not_know_is_unpriced(agent: str, model: str) -> None:
+def test_c89_what_the_table_does_not_know_is_unpriced(agent: str, model: str) -> None:
     assert price(agent, model) == Price(None, Source.UNPRICED, model)
 
 

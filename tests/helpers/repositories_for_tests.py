@@ -20,3 +20,21 @@ def repository_in(folder: Path) -> Path:
     ):
         subprocess.run(["git", "-C", str(path), *step], check=True)
     return path
+
+
+def with_submodule(checkout: Path) -> Path:
+    """Gives the checkout of ``repository_in`` a submodule in vendor/sub, published and not filled; answers with the
+    repository it comes from, which holds ``file``."""
+    inner = checkout.parent / "inner"
+    subprocess.run(["git", "init", "-q", str(inner)], check=True)
+    (inner / "file").write_text("needed\n")
+    for where, *step in (
+        (inner, "add", "."),
+        (inner, "commit", "-qm", "inner"),
+        (checkout, "submodule", "--quiet", "add", "../inner", "vendor/sub"),
+        (checkout, "commit", "-qm", "a submodule"),
+        (checkout, "push", "-q", "origin", "main"),
+        (checkout, "submodule", "--quiet", "deinit", "-f", "--all"),
+    ):
+        subprocess.run(["git", "-C", str(where), *step], check=True)
+    return inner

@@ -93,7 +93,7 @@ def holds(data: bytes) -> list[str]:
 
 @pytest.mark.deliver
 @pytest.mark.timeout(400)
-def test_no_file_of_the_data_home_holds_a_secret(small: Leaky) -> None:
+def test_c82_no_file_of_the_data_home_holds_a_secret(small: Leaky) -> None:
     files = [path for path in small.cli.home.rglob("*") if path.is_file()]
     assert {str(path.relative_to(small.cli.home)): found for path in files if (found := holds(path.read_bytes()))} == {}
     kinds = {path.suffix for path in files}
@@ -101,7 +101,7 @@ def test_no_file_of_the_data_home_holds_a_secret(small: Leaky) -> None:
 
 
 @pytest.mark.deliver
-def test_what_was_hidden_would_have_been_there(small: Leaky) -> None:
+def test_c82_what_was_hidden_would_have_been_there(small: Leaky) -> None:
     events = b"".join(path.read_bytes() for path in small.cli.home.glob("sessions/*/events.jsonl"))
     assert events.count(b"[redacted]") >= 2 * len(CANARIES)
     assert UNKNOWN.encode() not in events

@@ -64,6 +64,17 @@ async def test_a_bead_is_built_proven_and_committed_once(bench: Bench, git: Git)
     )
 
 
+async def test_c25_commands_run_in_their_own_folder_and_the_commit_covers_the_whole_repository(
+    bench: Bench, git: Git
+) -> None:
+    here = CommandSpec(mode="shell", script="test $(basename $PWD) = web && test -f ../api/new.py", cwd="packages/web")
+    made = bead(test_commands=(here,), target_files=("packages/web/a.py", "packages/api/new.py"), test_files=())
+    bench.nodes["seed"] = Seeder(planned(made))
+    bench.on("coding", writes({"packages/web/a.py": "a = 1\n", "packages/api/new.py": "b = 2\n"}))
+    await run(bench)
+    assert bench.last(BeadEvidence).paths == ("packages/api/new.py", "packages/web/a.py")
+
+
 async def test_work_whose_commands_fail_is_undone_and_the_next_session_gets_the_notes(bench: Bench, git: Git) -> None:
     bench.on("coding", writes(WRONG), writes(GOOD))
     await run(bench)

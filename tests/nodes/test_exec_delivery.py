@@ -403,7 +403,7 @@ async def test_a_moved_base_is_taken_along_and_the_commands_run_again(bench: Ben
     assert git(bench.tree, "ls-files", "other.py", "greet.py").splitlines() == ["greet.py", "other.py"]
 
 
-async def test_a_base_that_conflicts_becomes_a_bead_that_resolves_the_markers(bench: Bench, git: Git) -> None:
+async def test_c34_a_base_that_conflicts_becomes_a_bead_that_resolves_the_markers(bench: Bench, git: Git) -> None:
     def resolves(task: AgentTask) -> str:
         assert subject_of(task)[0] == "rework-integrate-1"
         assert "<<<<<<<" in (task.cwd / "greet.py").read_text()

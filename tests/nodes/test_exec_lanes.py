@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from repositories_for_tests import with_submodule
 
 from beadmill.artifacts.beads import Bead, Dependencies
 from beadmill.artifacts.delivery import BeadEvidence
@@ -139,6 +140,21 @@ async def test_a_lane_that_cannot_be_prepared_is_a_gate_that_names_the_command(b
     await build(bench)
     (gate,) = bench.gates()
     assert (gate["detail"]["code"], gate["detail"]["details"]["failed"]) == ("LANE_SETUP_FAILED", ["false"])
+
+
+async def test_c08_a_lane_has_the_submodules_too(bench: Bench) -> None:
+    with_submodule(bench.repository)
+    await build(bench, makes("a", commands=(needs("vendor/sub/file", "a.txt"),)))
+    assert [str(attempt.state) for attempt in bench.attempts()] == ["done"]
+
+
+async def test_a_lane_whose_submodules_cannot_be_had_is_a_gate_that_names_them(bench: Bench) -> None:
+    inner = with_submodule(bench.repository)
+    inner.rename(inner.with_name("away"))
+    await build(bench, makes("a"))
+    (gate,) = bench.gates()
+    assert gate["detail"]["code"] == "LANE_SETUP_FAILED"
+    assert "lacks submodules: vendor/sub from ../inner" in gate["detail"]["message"]
 
 
 async def test_what_names_the_tickets_folder_names_the_lanes_in_a_lane(bench: Bench) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from repositories_for_tests import with_submodule
 
 from beadmill.agents.contract import Capabilities, Installed
 from beadmill.artifacts.beads import Beads
@@ -148,6 +149,22 @@ async def test_approved_inputs_are_copied_from_the_checkout(bench: Bench) -> Non
     assert (bench.tree / "local.cfg").read_text() == "port = 1\n"
 
 
+async def test_c10_an_approved_env_file_is_copied_and_neither_staged_nor_shown_to_a_model(
+    bench: Bench, git: Git
+) -> None:
+    put(bench.repository, {".gitignore": ".env\n", ".env.example": "KEY=\n"})
+    git(bench.repository, "add", ".")
+    git(bench.repository, "commit", "-qm", "ignore")
+    git(bench.repository, "push", "-q", "origin", "main")
+    put(bench.repository, {".env": "KEY=of-the-owner-alone\n"})
+    named = wanted(".env", source_status="ignored", category="secret")
+    bench.on("setup_plan", reply(readiness=NEEDED, workspace_inputs=[named], workspace_probes=[]))
+    await run(bench)
+    assert (bench.tree / ".env").read_text() == "KEY=of-the-owner-alone\n"
+    assert ".env" not in git(bench.tree, "status", "--porcelain")
+    assert [task for task in bench.desk.tasks if "of-the-owner-alone" in task.brief.text] == []
+
+
 @pytest.mark.parametrize(
     ("path", "why"),
     [
@@ -211,7 +228,8 @@ async def test_a_ready_run_passes_its_preflight(bench: Bench) -> None:
     assert {check.name: check.result for check in report.checks} == {
         "agent scripted/a": "pass", "agent scripted/b": "pass", "sandbox host": "warning",
         "beads and their graph": "pass", "approval of the beads": "pass", "worktree": "pass", "clean worktree": "pass",
-        "base branch": "pass", "git identity": "pass", "forge local": "pass",
+        "base branch": "pass", "git identity": "pass", "submodules": "pass", "LFS": "pass", "sparse checkout": "pass",
+        "history": "pass", "env files": "pass", "hooks": "pass", "forge local": "pass",
     }  # fmt: skip
 
 
@@ -228,6 +246,55 @@ async def test_a_failed_preflight_names_every_failing_check_and_may_be_retried(b
         await bench.answer("retry")
         await bench.until(lambda: len(bench.gates()) == 1 and bench.gates()[0]["id"] != gate["id"])
     assert [check["name"] for check in bench.gates()[0]["detail"]["details"]["checks"]] == ["approval of the beads"]
+
+
+async def test_c08_a_submodule_that_cannot_be_had_stops_before_coding_and_goes_on_when_it_can(bench: Bench) -> None:
+    inner = with_submodule(bench.repository)
+    away = inner.rename(inner.with_name("away"))
+    bench.nodes |= {"seed": Approver(planned()), "preflight": preflight(bench, Here())}
+    await bench.start(chain("preflight"))
+    async with bench.daemon():
+        gate = await bench.gate()
+        (check,) = gate["detail"]["details"]["checks"]
+        assert (check["name"], check["message"].partition(":")[0]) == ("submodules", "vendor/sub from ../inner")
+        away.rename(inner)
+        await bench.answer("retry")
+        await bench.until(lambda: bench.run_state() == "completed")
+    assert (bench.tree / "vendor/sub/file").read_text() == "needed\n"
+
+
+@pytest.mark.parametrize(("code", "result"), [(2, "fail"), (0, "pass")])
+async def test_c18_preflight_makes_a_real_signature_where_commits_are_signed(
+    bench: Bench, git: Git, tmp_path: Path, *, code: int, result: str
+) -> None:
+    signer = tmp_path / "signer"
+    signer.write_text(f"#!/bin/sh\necho '[GNUPG:] SIG_CREATED ' >&2; echo signature; exit {code}\n")
+    signer.chmod(0o755)
+    git(bench.repository, "config", "commit.gpgSign", "true")
+    git(bench.repository, "config", "gpg.program", str(signer))
+    bench.nodes |= {"seed": Approver(planned()), "preflight": preflight(bench, Here())}
+    await run(bench, chain("preflight"))
+    (found,) = [check for check in bench.last(PreflightReport).checks if check.name == "commit signing"]
+    assert found.result == result
+
+
+async def test_c16_preflight_says_that_hooks_do_not_run(bench: Bench, git: Git) -> None:
+    put(bench.repository, {".husky/pre-commit": "#!/bin/sh\nexit 1\n"})
+    (bench.repository / ".husky/pre-commit").chmod(0o755)
+    git(bench.repository, "config", "core.hooksPath", ".husky")
+    bench.nodes |= {"seed": Approver(planned()), "preflight": preflight(bench, Here())}
+    await run(bench, chain("preflight"))
+    (found,) = [check for check in bench.last(PreflightReport).checks if check.name == "hooks"]
+    assert (found.result, found.message.partition(" in ")[0]) == ("warning", "pre-commit")
+
+
+async def test_who_plans_the_setup_is_told_what_the_worktree_lacks(bench: Bench, git: Git) -> None:
+    (bench.repository / ".env").write_text("KEY=hidden-value\n")
+    bench.on("setup_plan", reply())
+    await run(bench)
+    (brief,) = bench.desk.briefs("setup_plan")
+    assert "env files: your checkout has .env, which git does not hold; the worktree starts without" in brief
+    assert "hidden-value" not in brief
 
 
 class Serving(Here):

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 from house_for_tests import Starter, until
 
@@ -9,6 +12,7 @@ from beadmill.errors import Conflict, Invalid, NotFound, Refused, Unprocessable
 from beadmill.operations import gates, projects, runs, tickets, views
 from beadmill.operations._seats import check_seats
 from beadmill.operations.ports import Ports
+from tests.conftest import Git
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -18,6 +22,20 @@ async def test_a_new_ticket_is_a_draft_with_the_next_key(ports: Ports, owner: Ac
     second = await tickets.create(ports, "API", title="Two", actor=owner)
     assert (first.key, first.title, first.status, first.column) == ("API-1", "One", "draft", "todo")
     assert second.key == "API-2"
+
+
+async def test_c74_tickets_created_at_the_same_time_are_numbered_by_one_counter(ports: Ports, owner: Actor) -> None:
+    made = await asyncio.gather(*(tickets.create(ports, "API", title=f"{n}", actor=owner) for n in range(5)))
+    assert sorted(one.key for one in made) == [f"API-{n}" for n in range(1, 6)]
+
+
+async def test_c21_another_checkout_of_an_attached_repository_is_the_same_project(
+    ports: Ports, owner: Actor, repo: Path, git: Git
+) -> None:
+    git(repo, "worktree", "add", "-qb", "beside", "../beside")
+    with pytest.raises(Conflict, match="attached already, as API") as refused:
+        await projects.add(ports, str(repo.parent / "beside"), actor=owner)
+    assert refused.value.code == "ATTACHED"
 
 
 async def test_the_same_key_creates_one_ticket(ports: Ports, owner: Actor) -> None:

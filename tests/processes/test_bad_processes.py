@@ -267,7 +267,7 @@ async def test_a_home_that_lies_elsewhere_is_never_swept(bad: BadWorld, tmp_path
 
 
 # --- silence --------------------------------------------------------------------------------------------------------
-async def test_a_silent_agent_whose_processes_work_is_not_idle(bad: BadWorld) -> None:
+async def test_c42_a_silent_agent_whose_processes_work_is_not_idle(bad: BadWorld) -> None:
     busy = "touch up; while [ ! -e go ]; do :; done; "
     session = await bad.begin(STARTED + busy + RESULT, idle=1.5 * SECOND)
     since = time.monotonic()

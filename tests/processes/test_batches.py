@@ -107,7 +107,9 @@ async def test_stdin_is_closed(world: World) -> None:
     assert ran.results[0].output == "end\n"
 
 
-async def test_commands_see_the_allow_list_and_nothing_of_ours(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_c39_commands_see_the_allow_list_and_nothing_of_ours(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("OPENAI_API_KEY", "BEADMILL_TOKEN", "GITHUB_TOKEN", "PYTHONPATH", "BEADMILL_CRASH"):
         monkeypatch.setenv(name, "should-not-be-seen")
     monkeypatch.setenv("LC_NUMERIC", "C")

@@ -60,7 +60,7 @@ def test_lone_surrogates_and_nul_become_replacement_signs() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 10_000])
-def test_a_stream_is_scrubbed_wherever_it_is_cut(size: int) -> None:
+def test_c82_a_stream_is_scrubbed_wherever_it_is_cut(size: int) -> None:
     data = f"start\n{KEY}\nand hunter2hunter2 too\nno newline at the end".encode()
     scrubber = Scrubber(Redactor(["hunter2hunter2"]))
     out = b"".join(scrubber.feed(data[i : i + size]) for i in range(0, len(data), size)) + scrubber.end()
@@ -99,7 +99,7 @@ def test_secrets_are_known_by_more_names_and_in_addresses() -> None:
     assert secrets_of(env) == ("aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd")
 
 
-def test_a_secret_is_masked_as_base64_and_as_part_of_an_address() -> None:
+def test_c82_a_secret_is_masked_as_base64_and_as_part_of_an_address() -> None:
     redactor = Redactor(["pa/ss wo?rd"])
     assert redactor.text("cGEvc3Mgd28/cmQ= pa%2Fss%20wo%3Frd pa/ss wo?rd") == f"{MASK}= {MASK} {MASK}"
 

@@ -128,7 +128,7 @@ async def test_stop_sweeps_what_a_killed_runner_left_behind(world: World) -> Non
     assert session.ended() == Lost()
 
 
-async def test_start_up_sweeps_lost_sessions_and_leaves_living_ones_alone(world: World) -> None:
+async def test_c47_start_up_sweeps_lost_sessions_and_leaves_living_ones_alone(world: World) -> None:
     lost = await world.start("lost", world.shell("touch a; sleep 300"))
     living = await world.start("living", world.shell("touch b; sleep 300"))
     await until(lambda: (world.tree / "a").exists() and (world.tree / "b").exists())
@@ -355,7 +355,7 @@ async def test_files_of_a_session_are_for_its_owner_only(world: World) -> None:
     assert set(modes.values()) == {0}
 
 
-async def test_a_reused_pid_is_never_signalled() -> None:
+async def test_c47_a_reused_pid_is_never_signalled() -> None:
     child = await asyncio.create_subprocess_exec("sleep", "300")
     proc = procs.look(child.pid)
     assert proc is not None

@@ -74,7 +74,7 @@ def test_a_file_gives_way_to_a_folder(home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../file", "a/../../file", "/etc/file"])
-def test_nothing_leads_out(home: Path, name: str) -> None:
+def test_c84_nothing_leads_out(home: Path, name: str) -> None:
     with pytest.raises(ValueError, match="leads nowhere below"):
         within.write(home, name, "ours\n")
 

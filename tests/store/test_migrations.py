@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from beadmill.errors import Unavailable
-from beadmill.store import migrate, tables
+from beadmill.store import blobs, migrate, tables
 from beadmill.store.db import Store
 
 
@@ -122,7 +123,7 @@ def test_a_database_of_a_newer_release_is_refused_untouched_with_the_way_back(
     store.close()
 
 
-def test_a_damaged_database_is_refused_with_its_path(tmp_path: Path) -> None:
+def test_c86_a_damaged_database_is_refused_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     store = Store(f"sqlite:///{path}")
     store.migrate()
@@ -135,3 +136,40 @@ def test_a_damaged_database_is_refused_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="damaged"):
         damaged.check()
     damaged.close()
+
+
+def test_c86_a_database_whose_first_page_is_zero_is_refused_and_never_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = Store(f"sqlite:///{path}")
+    store.migrate()
+    store.close()
+    with path.open("r+b") as file:
+        file.write(bytes(4096))
+    before = path.read_bytes()
+    damaged = Store(f"sqlite:///{path}")
+    with pytest.raises(Unavailable) as caught:
+        damaged.check()
+    damaged.close()
+    assert ("backups" in caught.value.next, path.read_bytes() == before) == (True, True)
+
+
+def test_c86_fifty_writers_at_once_all_write(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'a.db'}")
+    store.migrate()
+    with ThreadPoolExecutor(50) as pool:
+        made = list(pool.map(lambda n: store.write_now(lambda tx: blobs.put_blob(tx, b"%d" % n)), range(50)))
+    store.check()
+    assert len(set(made)) == 50
+    store.close()
+
+
+def test_c86_a_database_that_lost_its_log_of_writes_opens_with_what_was_checked_in(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = Store(f"sqlite:///{path}")
+    store.migrate()
+    store.close()
+    path.with_name("a.db-wal").unlink(missing_ok=True)
+    again = Store(f"sqlite:///{path}")
+    again.check()
+    assert migrate.current(again.engine) == migrate.HEAD
+    again.close()

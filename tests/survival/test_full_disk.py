@@ -45,7 +45,7 @@ async def test_a_session_that_ends_on_a_full_disk_keeps_its_reply_until_there_is
     world.close()
 
 
-async def test_a_step_that_cannot_be_recorded_waits_and_blocks_nobody(
+async def test_c86_c87_a_step_that_cannot_be_recorded_waits_and_blocks_nobody(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("beadmill.engine.dispatch.RESCAN", 0.05)
@@ -90,7 +90,7 @@ async def test_an_answer_on_a_full_disk_is_refused_with_what_to_do_and_works_lat
     world.terminate()
 
 
-def test_a_store_on_a_full_disk_says_so_and_has_recorded_nothing(disk: Disk) -> None:
+def test_c86_c87_a_store_on_a_full_disk_says_so_and_has_recorded_nothing(disk: Disk) -> None:
     store = Store(f"sqlite:///{disk.path / 'journal.db'}")
     store.migrate()
     disk.fill()

@@ -37,7 +37,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store
     store.close()
 
 
-async def test_a_step_waits_out_a_database_that_is_locked_for_longer_than_we_wait(
+async def test_c86_a_step_waits_out_a_database_that_is_locked_for_longer_than_we_wait(
     impatient: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = Bench(impatient, tmp_path)

@@ -33,7 +33,7 @@ def read_only(tmp_path: Path) -> Iterator[Cli]:
     cli.home.chmod(0o700)
 
 
-def test_a_home_that_cannot_be_written_is_a_clear_error_and_nothing_is_half_written(read_only: Cli) -> None:
+def test_c86_a_home_that_cannot_be_written_is_a_clear_error_and_nothing_is_half_written(read_only: Cli) -> None:
     if os.geteuid() and os.access(read_only.home, os.W_OK):
         pytest.skip("this user owns the home and may write it whatever its mode")
     before = sorted((p.name, p.stat().st_mtime_ns) for p in read_only.home.rglob("*"))

@@ -15,7 +15,7 @@ from beadmill.web.security import BODY, Meter, Rates
 
 
 @pytest.mark.parametrize("path", ["/api/v1/status", "/api/docs", "/api/openapi.json", "/", "/nothing", "/static/x.js"])
-async def test_nothing_is_answered_without_a_credential(nobody: httpx2.AsyncClient, path: str) -> None:
+async def test_c80_nothing_is_answered_without_a_credential(nobody: httpx2.AsyncClient, path: str) -> None:
     answer = await nobody.get(path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
 
@@ -28,7 +28,7 @@ async def test_a_page_says_in_words_how_to_sign_in(nobody: httpx2.AsyncClient) -
 @pytest.mark.parametrize(
     "host", ["evil.example:7420", "127.0.0.1", "127.0.0.1:7421", "0x7f.1:7420", "2130706433:7420", "127.0.0.1:0", ""]
 )
-async def test_a_foreign_host_name_is_refused_even_with_the_token(cli: httpx2.AsyncClient, host: str) -> None:
+async def test_c80_a_foreign_host_name_is_refused_even_with_the_token(cli: httpx2.AsyncClient, host: str) -> None:
     answer = await cli.get("/api/v1/status", headers={"Host": host})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "HOST")
 
@@ -77,10 +77,22 @@ CROSS: list[tuple[str, dict[str, str]]] = [
 ]
 
 
-async def test_a_cookie_from_another_site_is_refused_even_beside_a_bearer(signed_in: httpx2.AsyncClient) -> None:
+async def test_c80_a_cookie_from_another_site_is_refused_even_beside_a_bearer(signed_in: httpx2.AsyncClient) -> None:
     cases = [(method, {**headers, **bearer}) for method, headers in CROSS for bearer in ({}, BEARER)]
     answers = [await signed_in.request(method, "/api/v1/status", headers=headers) for method, headers in cases]
     assert [(a.status_code, a.json()["error"]["code"]) for a in answers] == [(403, "ORIGIN")] * 14
+
+
+async def test_c80_a_page_elsewhere_starts_nothing_with_a_body_that_needs_no_permission(
+    nobody: httpx2.AsyncClient,
+) -> None:
+    simple = {"Content-Type": "text/plain"}
+    origins: list[dict[str, str]] = [{}, {"Origin": "https://evil.test"}]
+    answers = [
+        await nobody.post("/api/v1/sops/lint", content='{"name": "hello"}', headers=simple | one) for one in origins
+    ]
+    streams = [await nobody.get("/events", headers=one) for one in origins]
+    assert [answer.status_code in (401, 403) for answer in (*answers, *streams)] == [True] * 4
 
 
 async def test_a_bearer_does_not_excuse_a_cookie_that_does_not_hold(cli: httpx2.AsyncClient) -> None:

@@ -47,7 +47,7 @@ async def test_what_waits_for_a_person_stands_first(
 
 
 @pytest.mark.usefixtures("project")
-async def test_a_hostile_title_stays_text(signed_in: httpx2.AsyncClient, ports: Ports) -> None:
+async def test_c81_a_hostile_title_stays_text(signed_in: httpx2.AsyncClient, ports: Ports) -> None:
     await tickets.create(ports, "API", title=HOSTILE, description=HOSTILE, acceptance=HOSTILE, actor=OWNER)
     for path in ("/", "/tickets/API-1", "/tickets/new?title=%22%3E%3Cscript%3Ealert(1)%3C/script%3E"):
         shown = await page(signed_in, path)

@@ -19,7 +19,7 @@ async def spend(ports: Ports, started: Starter, usd: float | None, unpriced: int
 
 
 @pytest.mark.usefixtures("project")
-async def test_a_sum_with_unpriced_turns_says_so_on_every_page(
+async def test_c89_a_sum_with_unpriced_turns_says_so_on_every_page(
     signed_in: httpx2.AsyncClient, ports: Ports, started: Starter
 ) -> None:
     await spend(ports, started, 1.2, 3)

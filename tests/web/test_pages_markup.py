@@ -31,7 +31,7 @@ Binary files /dev/null and b/logo.png differ
         "`<svg onload=alert(1)>`",
     ],
 )
-def test_markdown_of_strangers_is_text_with_harmless_marks(hostile: str) -> None:
+def test_c81_markdown_of_strangers_is_text_with_harmless_marks(hostile: str) -> None:
     made = str(markdown(hostile))
     for refused in ("<script", "<img", "<svg", 'href="javascript', 'href="data', '<a href="#"'):
         assert refused not in made

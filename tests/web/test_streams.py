@@ -29,7 +29,7 @@ async def read(source: AsyncIterator[bytes], events: int) -> list[tuple[int, str
 
 
 @pytest.mark.usefixtures("project")
-async def test_a_stream_resumes_exactly_behind_the_last_event(ports: Ports) -> None:
+async def test_c88_a_stream_resumes_exactly_behind_the_last_event(ports: Ports) -> None:
     for n in range(3):
         await tickets.create(ports, "API", title=f"T{n}", actor=OWNER)
     whole = await read(follow(ports, ["board"], 0, actor=OWNER), 4)
@@ -46,7 +46,7 @@ async def test_a_new_event_reaches_an_open_stream(ports: Ports) -> None:
 
 
 @pytest.mark.usefixtures("project")
-async def test_a_number_from_the_future_is_told_to_read_anew(ports: Ports) -> None:
+async def test_c88_a_number_from_the_future_is_told_to_read_anew(ports: Ports) -> None:
     assert await read(follow(ports, ["board"], 999, actor=OWNER), 1) == [(1, "reset", {"seq": 1})]
 
 

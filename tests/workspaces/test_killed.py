@@ -128,7 +128,7 @@ async def test_a_process_killed_around_worktree_add_gives_the_same_branch(
 
 
 @pytest.mark.usefixtures("many")
-async def test_process_and_git_killed_in_the_checkout_leave_nothing_half_made(
+async def test_c23_process_and_git_killed_in_the_checkout_leave_nothing_half_made(
     trees: Worktrees, repo: Path, workspace: Path, *, gate: Path, held: Callable[[str], Path]
 ) -> None:
     mark = held("smudge")
@@ -215,7 +215,7 @@ async def test_a_lock_that_a_process_has_open_is_left_and_named(
     assert lock.exists()
 
 
-async def test_a_lock_of_the_users_checkout_is_never_removed(trees: Worktrees, tree: Tree, repo: Path) -> None:
+async def test_c26_a_lock_of_the_users_checkout_is_never_removed(trees: Worktrees, tree: Tree, repo: Path) -> None:
     lock = repo / ".git" / "index.lock"
     lock.touch()
     await trees.reset(tree, tree.base_commit, why="test")

@@ -67,7 +67,7 @@ async def test_a_lane_whose_branch_moved_shows_both_and_lands_when_they_were_pro
     assert (await land(second, tree, moved, "b")).commit == await trees.head(tree)
 
 
-async def test_work_that_does_not_merge_names_its_paths_and_leaves_the_branch(trees: Worktrees, tree: Tree) -> None:
+async def test_c34_work_that_does_not_merge_names_its_paths_and_leaves_the_branch(trees: Worktrees, tree: Tree) -> None:
     first, second = await lanes.open_lane(tree, 1), await lanes.open_lane(tree, 2)
     early, late = await worked(first, "README.md", "one\n"), await worked(second, "README.md", "two\n")
     landed = await land(first, tree, early, "a")

@@ -48,7 +48,7 @@ async def test_a_branch_named_like_our_folder_gives_a_flat_name(
     assert (await opened(trees, repo, workspace)).branch == "beadmill-DEMO-1"
 
 
-async def test_work_starts_from_the_remote_tip(trees: Worktrees, repo: Path, workspace: Path, git: Git) -> None:
+async def test_c20_work_starts_from_the_remote_tip(trees: Worktrees, repo: Path, workspace: Path, git: Git) -> None:
     git(repo, "commit", "-q", "--allow-empty", "-m", "second")
     git(repo, "push", "-q", "origin", "main")
     tip = git(repo, "rev-parse", "main")
@@ -59,7 +59,7 @@ async def test_work_starts_from_the_remote_tip(trees: Worktrees, repo: Path, wor
     assert git(repo, "rev-parse", "origin/main") != tip
 
 
-async def test_offline_the_local_copy_is_used_with_a_warning(
+async def test_c20_offline_the_local_copy_is_used_with_a_warning(
     trees: Worktrees, repo: Path, workspace: Path, tmp_path: Path, git: Git
 ) -> None:
     (tmp_path / "origin.git").rename(tmp_path / "gone.git")
@@ -109,7 +109,7 @@ async def test_an_unknown_base_is_refused_and_leaves_nothing(
     assert not (workspace / "tree").exists()
 
 
-async def test_a_workspace_inside_the_repository_is_refused(trees: Worktrees, repo: Path) -> None:
+async def test_c11_c12_a_workspace_inside_the_repository_is_refused(trees: Worktrees, repo: Path) -> None:
     with pytest.raises(Refused) as caught:
         await opened(trees, repo, repo / "work" / "DEMO-1")
     assert caught.value.code == "WORKSPACE_INSIDE"

@@ -97,7 +97,7 @@ async def test_a_path_outside_of_the_tree_is_refused(trees: Worktrees, tree: Tre
     assert caught.value.code == "BAD_PATH"
 
 
-async def test_a_repository_inside_the_tree_is_not_committed(trees: Worktrees, tree: Tree, git: Git) -> None:
+async def test_c11_a_repository_inside_the_tree_is_not_committed(trees: Worktrees, tree: Tree, git: Git) -> None:
     inner = Path(tree.path) / "inner"
     inner.mkdir()
     git(inner, "init", "-q")
@@ -217,7 +217,7 @@ async def test_a_reset_ends_a_merge_with_conflicts(trees: Worktrees, tree: Tree,
     assert (await trees.status(tree), (Path(tree.git_dir) / "MERGE_HEAD").exists()) == ((), False)
 
 
-async def test_work_on_another_branch_comes_back_to_the_ticket(trees: Worktrees, tree: Tree, git: Git) -> None:
+async def test_c24_work_on_another_branch_comes_back_to_the_ticket(trees: Worktrees, tree: Tree, git: Git) -> None:
     path = Path(tree.path)
     git(path, "switch", "-qc", "elsewhere")
     fill(tree, "a")

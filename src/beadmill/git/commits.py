@@ -7,10 +7,11 @@ from pathlib import Path
 
 from beadmill import crashpoints
 from beadmill.errors import Invalid, Refused, Unavailable
-from beadmill.git import refs, trees
+from beadmill.git import lfs, refs, trees
 from beadmill.git.run import GitFailed, Repo, z
 
 KEY = "Beadmill-Key"
+SIGNING = 60.0  # seconds for a signing program: nobody is there to answer its prompt
 
 
 async def identity(repo: Repo) -> str:
@@ -60,7 +61,8 @@ def check_paths(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 async def tree_of(repo: Repo, scratch: Path, base: str, paths: Sequence[str]) -> str:
-    """The tree a commit of these paths on ``base`` has. Raises Refused for a repository inside the tree."""
+    """The tree a commit of these paths on ``base`` has. Raises Refused for a repository inside the tree, and for a file
+    of LFS whose content or made-up pointer would be committed."""
     tree = await trees.with_paths(repo, scratch, base, check_paths(paths))
     links = await trees.new_gitlinks(repo, base, tree)
     modules = await repo.git("config", "--blob", f"{tree}:.gitmodules", "-z", "--get-regexp", r"\.path$", ok=())
@@ -74,19 +76,33 @@ async def tree_of(repo: Repo, scratch: Path, base: str, paths: Sequence[str]) ->
             kept="Nothing was committed.",
             next="Delete its .git folder, ignore it, or add it as a submodule.",
         )
+    await lfs.check(repo, base, tree, paths)
     return tree
 
 
 async def write(repo: Repo, tree: str, parents: Sequence[str], message: str) -> str:
     """A commit by the user, signed when the user signs. Not on any branch yet."""
     await identity(repo)
-    signs = await repo.git("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1))
     flags = [part for parent in parents for part in ("-p", parent)]
     data = message.encode("utf-8", "replace")
-    if signs.text != "true":
+    if not await signs(repo):
         return (await repo.git("commit-tree", tree, *flags, input=data)).text
+    return await _signed(repo, tree, *flags, data=data)
+
+
+async def signs(repo: Repo) -> bool:
+    """The user signs commits."""
+    return (await repo.git("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1))).text == "true"
+
+
+async def try_signing(repo: Repo) -> None:
+    """Signs a commit that nothing points at. Raises Unavailable when that does not work without a prompt."""
+    await _signed(repo, await refs.tree(repo, "HEAD"), data=b"does signing work?\n")
+
+
+async def _signed(repo: Repo, tree: str, *flags: str, data: bytes) -> str:
     try:
-        return (await repo.git("commit-tree", "-S", tree, *flags, input=data, timeout=60)).text
+        return (await repo.git("commit-tree", "-S", tree, *flags, input=data, timeout=SIGNING)).text
     except (GitFailed, Unavailable) as error:
         raise Unavailable(
             f"the commit could not be signed: {error.message}",

@@ -65,7 +65,9 @@ async def good_branch(repo: Repo, name: str) -> None:
 
 def free_branch(wanted: str, taken: Collection[str]) -> str:
     """``wanted``, else ``wanted-2``, ``wanted-3`` … ``taken`` are branch names, local and remote. Names that differ only
-    in case clash (disks that ignore case), and so does a name that is a folder of another or has one as a folder."""
+    in case clash (disks that ignore case), and so does a name that is a folder of another or has one as a folder.
+    A folder that is there already keeps its spelling: ``Alex/two`` beside ``alex/one`` is ``alex/two``."""
+    wanted = _spelled(wanted, taken)
     folded = {name.casefold() for name in taken}
     folders = {"/".join(parts[:n]) for parts in (name.split("/") for name in folded) for n in range(1, len(parts))}
     for name in _names(wanted):
@@ -74,6 +76,17 @@ def free_branch(wanted: str, taken: Collection[str]) -> str:
         if not ({"/".join(low)} & (folded | folders) or parents & folded):
             return name
     raise Refused(f"no free branch name near {wanted!r}", code="NO_BRANCH_NAME", next="Delete old branches or rename.")
+
+
+def _spelled(wanted: str, taken: Collection[str]) -> str:
+    there = {"/".join(parts[:n]) for parts in (name.split("/") for name in sorted(taken)) for n in range(1, len(parts))}
+    known = {folder.casefold(): folder for folder in sorted(there)}
+    *folders, name = wanted.split("/")
+    for n in range(len(folders), 0, -1):
+        folder = "/".join(folders[:n])
+        if folder not in there and folder.casefold() in known:
+            return "/".join((known[folder.casefold()], *folders[n:], name))
+    return wanted
 
 
 def _names(wanted: str) -> Iterator[str]:

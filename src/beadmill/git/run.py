@@ -69,7 +69,7 @@ CONFIG = (
 # For ``status``: git must not run itself, by its configuration, inside a repository that lies in the tree.
 STRANGERS = ("--ignore-submodules=dirty",)
 # Network commands may leave helpers behind (ssh masters, credential caches) that would keep a lock for ever.
-NETWORK = frozenset({"fetch", "push", "ls-remote"})
+NETWORK = frozenset({"fetch", "push", "ls-remote", "submodule"})
 LOCKED = re.compile(r"[Uu]nable to create '([^']+\.lock)': File exists|cannot lock ref .*\.lock': File exists")
 JUDGED = 5.0  # seconds for which a program once found trusted is taken to be it
 RETRIES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.0)  # seconds between tries of a command that met a lock file

@@ -22,7 +22,7 @@ from beadmill.nodes._inputs import Copied
 from beadmill.nodes._material import environment
 from beadmill.nodes._prepare import Preparer
 from beadmill.proof.runs import told
-from beadmill.workspaces import lanes
+from beadmill.workspaces import filling, lanes
 from beadmill.workspaces.worktrees import Tree
 
 D = TypeVar("D", bound=Document)
@@ -84,6 +84,15 @@ class Lanes:
         if await v.step("prepared", self._is, marker, approved.sha256):
             return
         start = await v.step("start", self._at_head, lane)
+        unfilled = await v.step("submodules", filling.set_up, lane.tree)
+        if unfilled:
+            raise Blocked(
+                "LANE_SETUP_FAILED",
+                f"a folder for beads beside others lacks submodules: {'; '.join(one.said for one in unfilled)}",
+                forget=(v.scope,),
+                kept="the ticket's own folder, which is prepared, and everything that landed",
+                next="; ".join(dict.fromkeys(one.next for one in unfilled)),
+            )
         plan, copied = moved(approved, lane.ticket, lane.tree), Copied(lane.inputs)
         tried = await self.preparer.verify(v, lane.tree, plan, start, copied)
         if tried.failed:

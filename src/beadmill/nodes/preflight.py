@@ -22,6 +22,8 @@ from beadmill.processes.box import Health, Sandbox
 from beadmill.proof.noise import is_noise
 from beadmill.settings import RunSettings
 from beadmill.store.ledger import Facts
+from beadmill.workspaces import filling, readiness
+from beadmill.workspaces.filling import Failed
 from beadmill.workspaces.tree import repo_of
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
@@ -60,7 +62,8 @@ class PreflightNode:
 
     async def visit(self, v: Visit, _cfg: NoConfig, /) -> Outcome:
         await v.phase(Phase.PRE_FLIGHT_CHECK)
-        found = await v.step("checks", self.checks, v)
+        unfilled = await v.step("submodules", self._submodules, v.work)
+        found = await v.step("checks", self.checks, v, unfilled)
         checks = tuple(Check.model_validate({f: getattr(one, f) for f in Found.__slots__}) for one in found)
         failed = [check for check in checks if check.result == "fail"]
         ref = await v.put(PreflightReport(passed=not failed, checks=checks), by=SYSTEM)
@@ -68,7 +71,7 @@ class PreflightNode:
             raise Blocked(
                 "PREFLIGHT_FAILED",
                 f"{len(failed)} of {len(checks)} checks fail: {', '.join(check.name for check in failed)}",
-                forget=("checks",),
+                forget=("submodules", "checks"),
                 details={"checks": [check.model_dump(mode="json") for check in failed]},
                 kept="the approved plan",
                 next="; ".join(dict.fromkeys(check.next for check in failed if check.next)) or "mend them, then retry",
@@ -76,13 +79,21 @@ class PreflightNode:
         warnings = sum(check.result == "warning" for check in checks)
         return Outcome("ok", made=(ref,), note=f"{len(checks)} checks, {warnings} warnings")
 
-    async def checks(self, v: Visit) -> tuple[Found, ...]:
+    async def _submodules(self, work: Work) -> tuple[Failed, ...]:
+        """Filled before anybody codes, so that what cannot be had is seen now. A worktree that cannot be opened is told
+        by the checks."""
+        try:
+            return await filling.set_up(await self._open(work))
+        except BeadmillError:
+            return ()
+
+    async def checks(self, v: Visit, unfilled: tuple[Failed, ...]) -> tuple[Found, ...]:
         """All checks, whatever the first ones say: a person mends everything in one go."""
         seats = (implementer(v.settings), reviewer(v.settings), *(seat(c) for c in v.settings.council.seats))
         found = [await self._agent(one, v.settings.network) for one in dict.fromkeys(seats)]
         found.append(await self._sandbox(v.settings))
         found += await self._plan(v)
-        found += await self._tree(v.work)
+        found += await self._tree(v.work, unfilled)
         found.append(await self._forge(v.work))
         return tuple(found)
 
@@ -137,14 +148,19 @@ class PreflightNode:
         unlike = "" if approved == beads.sha256 else "the newest plan is not the one that was approved"
         return [graph, _found("approval of the beads", "plan", unlike, "send the run back to beads and approve again")]
 
-    async def _tree(self, work: Work) -> list[Found]:
-        """Worktree on its branch and clean, base reachable, an identity to commit with."""
+    async def _open(self, work: Work) -> Tree:
+        return await self.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
+
+    async def _tree(self, work: Work, unfilled: tuple[Failed, ...]) -> list[Found]:
+        """Worktree on its branch and clean, base reachable, an identity to commit with; then the readiness contract."""
         try:
-            tree = await self.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
+            tree = await self._open(work)
             found = [Found("worktree", "git", "pass", f"{tree.branch} from {tree.base} at {tree.base_commit[:12]}")]
             found.append(await self._clean(tree))
             found.append(await self._base(tree))
-            found.append(await self._identity(tree))
+            found += await self._identity(tree)
+            points = await readiness.look(tree, unfilled)
+            found += [Found(point.name, "readiness", point.result, point.said, point.next) for point in points]
         except BeadmillError as error:
             return [Found("worktree", "git", "fail", error.message, error.next)]
         return found
@@ -170,12 +186,18 @@ class PreflightNode:
             return Found("base branch", "git", "fail", error.message, error.next)
         return Found("base branch", "git", "pass", f"{tree.base} is at {tip[:12]}")
 
-    async def _identity(self, tree: Tree) -> Found:
+    async def _identity(self, tree: Tree) -> list[Found]:
+        """Who commits; and a real signature when commits are signed: a key that asks for its password would wait."""
+        repo, name = repo_of(tree), "git identity"
         try:
-            who = await commits.identity(repo_of(tree))
+            found = [Found(name, "git", "pass", await commits.identity(repo))]
+            if await commits.signs(repo):
+                name = "commit signing"
+                await commits.try_signing(repo)
+                found.append(Found(name, "git", "pass", "a commit was signed to try"))
         except BeadmillError as error:
-            return Found("git identity", "git", "fail", error.message, error.next)
-        return Found("git identity", "git", "pass", who)
+            return [Found(name, "git", "fail", error.message, error.next)]
+        return found
 
 
 def _found(name: str, category: str, problem: str, then: str) -> Found:

@@ -27,6 +27,7 @@ from beadmill.nodes._seating import implementer
 from beadmill.processes.spec import AgentTask
 from beadmill.settings import RunSettings
 from beadmill.store.ledger import Ledger
+from beadmill.workspaces import readiness
 from beadmill.workspaces.worktrees import Tree, Worktrees
 
 
@@ -49,12 +50,13 @@ class SetupNode:
 
     async def visit(self, v: Visit, _cfg: NoConfig, /) -> Outcome:
         tree = await v.step("tree", self._open, v)
+        differs = await v.step("readiness", self._differs, tree)
         material = [
             ticket_part(v.work),
             part("relevant_files", await v.get(RelevantFiles)),
             part("prd", await v.get(Prd)),
             part("beads", await v.get(Beads)),
-            PartText("workspace_locations", _locations(tree)),
+            PartText("workspace_locations", _locations(tree) + differs),
         ]
         plan = await self._approved(v, tree, material)
         await v.phase(Phase.PREPARING_EXECUTION_ENV)
@@ -66,6 +68,9 @@ class SetupNode:
     async def _open(self, v: Visit) -> Tree:
         work = v.work
         return await self.trees.open(work.repository, work.workspace, branch=work.branch, base=work.base)
+
+    async def _differs(self, tree: Tree) -> str:
+        return readiness.told(await readiness.look(tree))
 
     async def _approved(self, v: Visit, tree: Tree, material: Sequence[PartText]) -> SetupPlan:
         """Draft, gate, and again with the person's note until it is approved; what was seen is what is carried out."""

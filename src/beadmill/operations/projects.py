@@ -48,6 +48,7 @@ async def add(
     with contextlib.suppress(GitFailed):  # no repository at all: said below, with all its problems
         await attach.trust(path)
     found = await _attachable(path, base)
+    await _check_once(ports, found.path)
     kept = await _forges.chosen(found.path, found.remote, forge=forge, url=forge_url)
     layer = checked_overrides(ports, overrides or {})
     wanted = _short(short, found.path)
@@ -251,6 +252,22 @@ async def _attachable(path: str, base: str) -> attach.Repository:
             next=first.next,
         )
     return found
+
+
+async def _check_once(ports: Ports, path: str) -> None:
+    """Another checkout of a repository that is attached is the same repository. Raises Conflict."""
+    query = sa.select(t.repositories.c.path, t.projects.c.short).join(
+        t.projects, t.projects.c.id == t.repositories.c.project_id
+    )
+    rows = await ports.store.read(lambda conn: list(conn.execute(query)))
+    own = await attach.common_of(path)
+    for row in rows:
+        if row.path != path and own is not None and await attach.common_of(row.path) == own:
+            raise Conflict(
+                f"{path} is a checkout of the repository that is attached already, as {row.short}: {row.path}",
+                code="ATTACHED",
+                next=f"beadmill project show {row.short}",
+            )
 
 
 async def _problems(path: str, base: str) -> tuple[str, ...]:

@@ -216,14 +216,23 @@ class Store:
         """Integrity at start-up. Raises Unavailable naming what is wrong, Unwritable when it cannot be opened."""
         if self.postgres:
             return
-        with self._plainly(), self.engine.connect() as conn:
-            verdict = conn.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        verdict = self._verdict()
         if verdict != "ok":
             raise Unavailable(
                 f"The database {self.path} is damaged: {verdict}",
                 kept="nothing was changed",
                 next="restore the newest copy from the backups folder beside it",
             )
+
+    def _verdict(self) -> str:
+        """``ok``, or what SQLite says; a file whose beginning is damaged cannot even be asked."""
+        try:
+            with self._plainly(), self.engine.connect() as conn:
+                return str(conn.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+        except sa.exc.DatabaseError as error:
+            if getattr(error.orig, "sqlite_errorname", "").split("_")[1:2] in (["NOTADB"], ["CORRUPT"]):
+                return str(error.orig)
+            raise
 
     def close(self) -> None:
         self._writers.shutdown(wait=True)

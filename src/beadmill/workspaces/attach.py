@@ -8,7 +8,7 @@ from pathlib import Path
 
 from beadmill.errors import BeadmillError, Refused
 from beadmill.git import commits, refs, remotes
-from beadmill.git.run import STRANGERS, GitFailed, Repo, discover
+from beadmill.git.run import STRANGERS, GitFailed, Repo, decode, discover
 from beadmill.workspaces import bases
 
 OLDEST = (2, 38)  # the first git that merges without a checkout
@@ -63,10 +63,33 @@ async def trust(path: str | Path) -> None:
 
 
 async def _seen(repo: Repo, place: Path, base: str) -> Repository:
+    if repo.work_tree is None and (checkout := await _checkout_of(repo)):
+        return await _look(await discover(checkout), base)
     if repo.work_tree is None:
         bare = Finding("BARE", f"{place} is a bare repository", "Attach a checkout of it (git clone).")
         return Repository(str(place), problems=(bare,))
     return await _look(repo, base)
+
+
+async def _checkout_of(repo: Repo) -> Path | None:
+    """The checkout that a bare repository with worktrees stands for: of its own HEAD's branch, else the first. Worktrees
+    of tickets are none."""
+    listed = await repo.git("worktree", "list", "--porcelain", "-z")
+    found = {}
+    for entry in decode(listed.out).split("\0\0"):
+        said = dict(line.partition(" ")[::2] for line in entry.split("\0") if line)
+        place, branch = Path(said.get("worktree", "/")), said.get("branch", "")
+        if (place / ".git").is_file() and not branch.startswith("refs/heads/beadmill/"):
+            found[branch] = place
+    return found.get(await refs.current_branch(repo)) or next(iter(found.values()), None)
+
+
+async def common_of(path: str | Path) -> Path | None:
+    """git's folder that all worktrees of the repository share; None when there is no repository any more."""
+    try:
+        return (await discover(Path(path))).common.resolve()
+    except BeadmillError:
+        return None
 
 
 async def _look(repo: Repo, wanted: str) -> Repository:

@@ -53,7 +53,7 @@ async def snapshot(repository: str | Path, *, ours: Sequence[str] = (), kept: st
         index=hashlib.sha256(index.out).hexdigest(),
         files={entry[3:]: f"{entry[:2]} {_stamp(repo, entry[3:])}" for entry in status.fields},
         refs=await _refs(repo, ours),
-        hooks=_folder(await _hooks(repo)),
+        hooks=_folder(await hooks_of(repo)),
         config=_files([repo.common / name for name in SHARED] + [repo.git_dir / "config.worktree"]),
         kept=kept,
     )
@@ -158,7 +158,7 @@ async def _refs(repo: Repo, ours: Sequence[str]) -> dict[str, str]:
     return found
 
 
-async def _hooks(repo: Repo) -> Path:
+async def hooks_of(repo: Repo) -> Path:
     """The folder of the user's hooks: the repository's setting without our own override."""
     done = await repo.git("config", "--local", "--get", "core.hooksPath", ok=(0, 1))
     if not done.text:

@@ -129,8 +129,16 @@ def _check_place(wish: Wish) -> None:
             code="WORKSPACE_INSIDE",
             next="Choose a workspace root outside of the repository.",
         )
-    for folder in ("runtime", "home", "tmp"):
-        (wish.workspace / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        for folder in ("runtime", "home", "tmp"):
+            (wish.workspace / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(
+            f"the workspace {wish.workspace} cannot be made: {error.strerror}",
+            code="WORKSPACE_PLACE",
+            kept="Nothing was made; the repository is untouched.",
+            next="Make its folder writable, or choose another root for workspaces (the setting workspaces).",
+        ) from error
 
 
 async def _whole(tree: Tree, wish: Wish) -> bool:
