@@ -204,4 +204,4 @@ def test_forges_are_found_by_name(repo: Path) -> None:
     assert isinstance(registry.load("local", repo), LocalForge)
     with pytest.raises(Unavailable) as caught:
         registry.load("nowhere", repo)
-    assert caught.value.next == "Choose one of: gitea, github, gitlab, gogs, local."
+    assert caught.value.next == "Choose one of: direct, gitea, github, gitlab, gogs, local."

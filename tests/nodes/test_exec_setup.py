@@ -268,7 +268,7 @@ async def test_c18_preflight_makes_a_real_signature_where_commits_are_signed(
     bench: Bench, git: Git, tmp_path: Path, *, code: int, result: str
 ) -> None:
     signer = tmp_path / "signer"
-    signer.write_text(f"#!/bin/sh\necho '[GNUPG:] SIG_CREATED ' >&2; echo signature; exit {code}\n")
+    signer.write_text(f"#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2; echo signature; exit {code}\n")
     signer.chmod(0o755)
     git(bench.repository, "config", "commit.gpgSign", "true")
     git(bench.repository, "config", "gpg.program", str(signer))
